@@ -1,0 +1,102 @@
+//! Do the parts of an entry, and the entries of one pattern, go together?
+
+use std::collections::HashMap;
+
+use super::object::Object;
+use super::report::Report;
+use crate::document::Place;
+use crate::entry::{Entry, Ports, Protocol, TlsMode};
+use crate::pattern::HostPattern;
+
+/// Looks for fields that don't go together within one entry.
+pub(super) fn check_entry(object: &Object<'_>, entry: &Entry, report: &mut Report) {
+    // Opened by default would be 80 and 443, which is hardly ever what raw TCP is for.
+    let by_default = entry.ports == Ports::web() && object.get("ports").is_none();
+    if entry.protocol == Protocol::Tcp && by_default {
+        report.problem(&object.place.key("ports"), "required with protocol \"tcp\"");
+    }
+    if let Some(unseen) = hides_requests(entry) {
+        for field in ["transform", "credential", "methods", "paths"] {
+            if object.get(field).is_some() {
+                let message = format!("no use with {unseen}: the gateway sees no request there");
+                report.problem(&object.place.key(field), message);
+            }
+        }
+    }
+    if entry.deny {
+        for field in ["transform", "credential"] {
+            if object.get(field).is_some() {
+                report.warning(&object.place.key(field), "without effect: the entry denies");
+            }
+        }
+    }
+}
+
+/// What keeps the gateway from seeing requests, if something does.
+fn hides_requests(entry: &Entry) -> Option<&'static str> {
+    match (entry.protocol, entry.tls) {
+        (Protocol::Tcp, _) => Some("protocol \"tcp\""),
+        (Protocol::Http, TlsMode::Passthrough) => Some("tls \"passthrough\""),
+        (Protocol::Http, TlsMode::Intercept) => None,
+    }
+}
+
+/// Refuses entries of one pattern and port that would treat a connection differently, and warns
+/// of patterns that only deny in part.
+pub(super) fn check(entries: &[Entry], place: &Place<'_>, report: &mut Report) {
+    let mut by_pattern: HashMap<&HostPattern, Vec<usize>> = HashMap::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        by_pattern.entry(&entry.pattern).or_default().push(index);
+    }
+    let mut groups: Vec<_> = by_pattern.into_values().collect();
+    groups.sort_unstable();
+    for group in groups {
+        check_ports(&group, entries, place, report);
+        if let Some(first) = group.first()
+            && group.iter().all(|index| entries[*index].deny)
+            && group.iter().any(|index| !entries[*index].is_whole())
+        {
+            let message = format!(
+                "no other entry is for {}, so all of it is denied, not only this; add an entry \
+                 that allows the rest",
+                entries[*first].pattern
+            );
+            report.warning(&place.index(*first), message);
+        }
+    }
+}
+
+fn check_ports(group: &[usize], entries: &[Entry], place: &Place<'_>, report: &mut Report) {
+    let mut first_at: HashMap<u16, usize> = HashMap::new();
+    for index in group.iter().copied().filter(|index| !entries[*index].deny) {
+        let Ports::Listed(ports) = &entries[index].ports else {
+            continue;
+        };
+        let mut said = false;
+        for port in ports {
+            let first = *first_at.entry(*port).or_insert(index);
+            if let Some(field) = difference(&entries[first], &entries[index])
+                && !said
+            {
+                let message = format!(
+                    "differs from {place}[{first}], which is for {} and port {port} too",
+                    entries[index].pattern
+                );
+                report.problem(&place.index(index).key(field), message);
+                said = true;
+            }
+        }
+    }
+}
+
+/// The first of the fields that are a connection's, not a request's, in which two entries differ.
+fn difference(one: &Entry, other: &Entry) -> Option<&'static str> {
+    [
+        ("protocol", one.protocol == other.protocol),
+        ("tls", one.tls == other.tls),
+        ("allow_ech", one.allow_ech == other.allow_ech),
+        ("origin", one.origin == other.origin),
+    ]
+    .into_iter()
+    .find_map(|(field, same)| (!same).then_some(field))
+}

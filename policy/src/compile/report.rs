@@ -1,0 +1,87 @@
+//! What was found while a file was read? Problems and warnings, in the order of the file.
+
+use crate::document::{Document, Place};
+use crate::problem::{Problem, Problems};
+
+/// What the file may say but the gateway can't do yet. It is read and checked like everything
+/// else, then refused, so that nobody relies on a protection that isn't there.
+const NOT_SUPPORTED_YET: &[&str] = &[
+    "allow_ech",
+    "drop_set_cookie",
+    "env",
+    "origin",
+    "protocol",
+    "scrub",
+    "sources",
+    "strip",
+    "tls",
+    "websocket_text",
+];
+
+/// Collects problems and warnings.
+#[derive(Default)]
+pub(super) struct Report {
+    problems: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl Report {
+    pub(super) fn problem(&mut self, place: &Place<'_>, message: impl Into<String>) {
+        self.problems.push(Problem::new(place.to_string(), message));
+    }
+
+    pub(super) fn warning(&mut self, place: &Place<'_>, message: impl Into<String>) {
+        self.warnings.push(Problem::new(place.to_string(), message));
+    }
+
+    pub(super) fn extend(&mut self, problems: impl IntoIterator<Item = Problem>) {
+        self.problems.extend(problems);
+    }
+
+    pub(super) fn wrong_kind(&mut self, place: &Place<'_>, expected: &str, found: &Document) {
+        self.problem(place, format!("expected {expected}, found {}", found.kind()));
+    }
+
+    /// Refuses the use of a field whose effect does not exist yet.
+    pub(super) fn refuse_if_not_supported_yet(&mut self, place: &Place<'_>, field: &str) {
+        if NOT_SUPPORTED_YET.contains(&field) {
+            self.problem(place, "not supported yet");
+        }
+    }
+
+    /// What was compiled, with the warnings, if there was no problem.
+    pub(super) fn into_result<T>(self, compiled: Option<T>) -> Result<(T, Vec<Problem>), Problems> {
+        match compiled {
+            Some(compiled) if self.problems.is_empty() => Ok((compiled, self.warnings)),
+            _ => Err(Problems { problems: self.problems, warnings: self.warnings }),
+        }
+    }
+}
+
+/// The known word that a misspelt one is closest to, if it is close.
+pub(super) fn did_you_mean<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    const CLOSE: f64 = 0.7;
+    known
+        .iter()
+        .map(|known| (strsim::normalized_damerau_levenshtein(&word.to_lowercase(), known), *known))
+        .filter(|(likeness, _)| *likeness >= CLOSE)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, known)| known)
+}
+
+/// A value for a message: escaped, and no longer than a line.
+pub(super) fn quoted(text: &str) -> String {
+    const MAX: usize = 64;
+    let shown: String = text.chars().take(MAX).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    format!("\"{}{more}\"", shown.escape_debug())
+}
+
+/// `a, b or c`.
+pub(super) fn one_of(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => (*word).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
