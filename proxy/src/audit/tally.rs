@@ -1,0 +1,39 @@
+//! What of an audit line is counted?
+//!
+//! Nothing of what a client may choose freely: the labels of metrics come from here.
+
+use std::time::Duration;
+
+use outgate_policy::Reason;
+
+use super::line::{Kind, Line};
+
+/// One written line, as metrics see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// It tells of a request; otherwise of a tunnel that carried none.
+    pub request: bool,
+    /// The gateway refused it.
+    pub denied: bool,
+    /// Why it was refused, or why it failed.
+    pub reason: Option<Reason>,
+    /// Bytes towards the origin.
+    pub bytes_up: u64,
+    /// Bytes towards the client.
+    pub bytes_down: u64,
+    /// From its first to its last moment.
+    pub lasted: Duration,
+}
+
+impl Tally {
+    pub(super) fn of(line: &Line) -> Tally {
+        Tally {
+            request: line.kind == Kind::Request,
+            denied: line.denied,
+            reason: line.reason,
+            bytes_up: line.bytes_up,
+            bytes_down: line.bytes_down,
+            lasted: line.times.total,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! How does one request become one answer?
+//!
+//! `serve` reads requests off a client connection; `head` reconciles what each says about where it
+//! goes; the gate permits it; `inject` is the last to touch it; `upstream` sends it; `forward`
+//! streams the answer back. `reply` is what the client reads instead where it is refused.
+
+pub(crate) mod body;
+pub(crate) mod client_io;
+pub(crate) mod expect;
+
+mod forward;
+mod head;
+mod hop_by_hop;
+pub(crate) mod inject;
+pub(crate) mod interim;
+mod last_byte;
+mod pulse;
+pub(crate) mod reply;
+pub(crate) mod run;
+pub(crate) mod serve;
+mod upgrade;
+
+pub(crate) use self::head::{Door, RequestHead, TunnelTarget};
+
+pub(crate) use self::upgrade::{Upgrade, splice};

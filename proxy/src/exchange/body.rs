@@ -1,0 +1,244 @@
+//! What streams in each direction, and how far has it come?
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, header};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use smallvec::SmallVec;
+
+use super::client_io::Speaking;
+use super::expect::Hold;
+use super::forward::Forwarded;
+use super::inject::remove_spellings;
+use super::pulse::{Pulse, Stream};
+
+/// The body of a request on its way to the origin.
+pub(crate) struct RequestBody {
+    inner: Option<Incoming>,
+    hold: Option<Hold>,
+    progress: Arc<Progress>,
+    /// Headers that were injected: no trailer may say them again.
+    injected: SmallVec<[HeaderName; 2]>,
+    /// The client's connection, where it is HTTP/2.
+    pulse: Option<Pulse>,
+}
+
+/// How far an upload has come; shared with those who wait for its answer.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    bytes: AtomicU64,
+    finished: AtomicBool,
+}
+
+/// The body of an answer to the client.
+pub(crate) struct ReplyBody {
+    kind: Kind,
+    watcher: Watcher,
+}
+
+/// Whose connection is told of this answer's progress, and by its drop of its end.
+pub(super) enum Watcher {
+    Nobody,
+    Http1(#[expect(dead_code, reason = "its drop is the message")] Speaking),
+    Http2(Stream),
+}
+
+enum Kind {
+    Empty,
+    Full(Bytes),
+    Forwarded(Box<Forwarded>),
+}
+
+impl Progress {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Relaxed)
+    }
+}
+
+impl RequestBody {
+    pub(crate) fn new(
+        incoming: Incoming,
+        hold: Option<Hold>,
+        injected: SmallVec<[HeaderName; 2]>,
+        pulse: Option<Pulse>,
+    ) -> RequestBody {
+        let progress = Arc::new(Progress::default());
+        let inner = if incoming.is_end_stream() {
+            progress.finished.store(true, Ordering::Relaxed);
+            None
+        } else {
+            Some(incoming)
+        };
+        RequestBody { inner, hold, progress, injected, pulse }
+    }
+
+    /// The same again for a retry, if there is nothing in it.
+    pub(crate) fn empty_copy(&self) -> Option<RequestBody> {
+        let progress = Arc::clone(&self.progress);
+        self.inner.is_none().then(|| RequestBody {
+            inner: None,
+            hold: None,
+            progress,
+            injected: SmallVec::new(),
+            pulse: None,
+        })
+    }
+
+    /// Lets the body go at once: nobody will be able to say `100 Continue`.
+    pub(crate) fn release(&mut self) {
+        self.hold = None;
+    }
+
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    fn finish(&mut self) {
+        self.inner = None;
+        self.progress.finished.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        if let Some(hold) = &mut this.hold {
+            ready!(hold.poll_released(cx));
+            this.hold = None;
+        }
+        let Some(incoming) = &mut this.inner else {
+            return Poll::Ready(None);
+        };
+        let polled = ready!(Pin::new(&mut *incoming).poll_frame(cx));
+        this.pulse.iter().for_each(Pulse::beat);
+        match polled {
+            Some(Ok(mut frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    this.progress.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+                } else if let Some(trailers) = frame.trailers_mut() {
+                    keep_harmless(trailers);
+                    this.injected.iter().for_each(|name| remove_spellings(trailers, name));
+                }
+                if incoming.is_end_stream() {
+                    this.finish();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            // Passed on as an error, so that the origin sees a broken upload, not a short one.
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            None => {
+                this.finish();
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.as_ref().map_or(SizeHint::with_exact(0), Incoming::size_hint)
+    }
+}
+
+impl ReplyBody {
+    pub(crate) fn empty() -> ReplyBody {
+        ReplyBody { kind: Kind::Empty, watcher: Watcher::Nobody }
+    }
+
+    pub(crate) fn full(bytes: Bytes) -> ReplyBody {
+        ReplyBody { kind: Kind::Full(bytes), watcher: Watcher::Nobody }
+    }
+
+    pub(super) fn forwarded(forwarded: Forwarded) -> ReplyBody {
+        ReplyBody { kind: Kind::Forwarded(Box::new(forwarded)), watcher: Watcher::Nobody }
+    }
+
+    pub(super) fn watched(self, watcher: Watcher) -> ReplyBody {
+        ReplyBody { watcher, ..self }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let ReplyBody { kind, watcher } = self.get_mut();
+        if let Watcher::Http2(stream) = watcher {
+            stream.beat();
+        }
+        match kind {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *kind = Kind::Empty;
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Kind::Forwarded(forwarded) => forwarded.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Empty => true,
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Forwarded(forwarded) => forwarded.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Forwarded(forwarded) => forwarded.size_hint(),
+        }
+    }
+}
+
+/// Drops the trailers that would frame, route or authenticate (RFC 9110 §6.5.1).
+pub(super) fn keep_harmless(trailers: &mut HeaderMap) {
+    const HARMFUL: [HeaderName; 21] = [
+        header::AUTHORIZATION,
+        header::CACHE_CONTROL,
+        header::CONNECTION,
+        header::CONTENT_ENCODING,
+        header::CONTENT_LENGTH,
+        header::CONTENT_RANGE,
+        header::CONTENT_TYPE,
+        header::COOKIE,
+        header::EXPECT,
+        header::HOST,
+        header::LOCATION,
+        header::MAX_FORWARDS,
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        header::RANGE,
+        header::SET_COOKIE,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        header::WWW_AUTHENTICATE,
+    ];
+    HARMFUL.iter().for_each(|name| drop(trailers.remove(name)));
+}

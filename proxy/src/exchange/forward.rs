@@ -1,0 +1,123 @@
+//! How does the origin's answer reach the client?
+//!
+//! Its head without what concerned the connection it came by; its body as it streams in. The audit
+//! record and the upstream connection travel with the body: whoever drops it, one line is written,
+//! and only a connection whose exchange is complete is used again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Response, Version, header};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::body::{Progress, ReplyBody, keep_harmless};
+use super::hop_by_hop;
+use crate::audit::Record;
+use crate::snapshot::Environment;
+use crate::upstream::Lease;
+
+/// A body on its way from origin to client.
+pub(super) struct Forwarded {
+    incoming: Incoming,
+    underway: Option<Underway>,
+    bytes: u64,
+}
+
+/// What is settled when the body ends, one way or another.
+pub(super) struct Underway {
+    pub(super) record: Record,
+    pub(super) lease: Lease,
+    pub(super) environment: Arc<Environment>,
+    pub(super) upload: Arc<Progress>,
+}
+
+/// The answer as the client gets it.
+pub(super) fn forward(response: Response<Incoming>, mut underway: Underway) -> Response<ReplyBody> {
+    let (mut head, incoming) = response.into_parts();
+    keep_one_length(&mut head.headers);
+    hop_by_hop::strip(&mut head.headers);
+    // It would lead to QUIC, around the gateway.
+    head.headers.remove(HeaderName::from_static("alt-svc"));
+    underway.record.answered(head.status.as_u16());
+    underway.record.origin_speaks(head.version);
+    head.version = Version::HTTP_11;
+    let forwarded = Forwarded { incoming, underway: Some(underway), bytes: 0 };
+    Response::from_parts(head, ReplyBody::forwarded(forwarded))
+}
+
+/// RFC 9112 §6.3: chunks overrule a length, and a length may be said twice. hyper reads it so, but
+/// leaves the head as it was.
+fn keep_one_length(headers: &mut HeaderMap) {
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let is_one = match (lengths.next(), lengths.next()) {
+        (Some(one), None) => one.to_str().is_ok_and(is_number),
+        _ => false,
+    };
+    if !is_one || headers.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
+}
+
+/// RFC 9110 §8.6. Rust's numbers may have a sign.
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok()
+}
+
+impl Forwarded {
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
+            Some(Ok(mut frame)) => {
+                if let Some(data) = frame.data_ref() {
+                    self.bytes += data.len() as u64;
+                } else if let Some(trailers) = frame.trailers_mut() {
+                    keep_harmless(trailers);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                self.settle(Some(&format!("the origin broke off its answer: {error}")));
+                Poll::Ready(Some(Err(error)))
+            }
+            None => {
+                self.settle(None);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    pub(super) fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    pub(super) fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+
+    fn settle(&mut self, error: Option<&str>) {
+        let Some(Underway { mut record, lease, environment, upload }) = self.underway.take() else {
+            return;
+        };
+        record.moved(upload.bytes(), self.bytes);
+        match error {
+            Some(error) => record.error(error),
+            // An upload that the origin did not wait for is cut with its connection.
+            None if upload.is_finished() => environment.pool.give_back(lease),
+            None => {}
+        }
+        record.finish();
+    }
+}
+
+impl Drop for Forwarded {
+    fn drop(&mut self) {
+        // hyper drops a body of known length after its last byte, without asking for the end.
+        let error = (!self.is_end_stream()).then_some("the client left before the answer's end");
+        self.settle(error);
+    }
+}

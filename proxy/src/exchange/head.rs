@@ -1,0 +1,296 @@
+//! What does one request head say, once it says one thing?
+//!
+//! hyper reconciles neither two `Host` fields nor `Host` with the target, so it is done here: one
+//! name, one port, one framing, nothing that concerned only the client's connection. A
+//! [`RequestHead`] is what policy judges and what is sent, so bytes judged are bytes sent.
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, Uri, Version, header};
+use outgate_policy::{Authority, Denial, Destination, Reason, Scheme};
+
+use super::hop_by_hop::{self, has_member};
+use super::upgrade::names_websocket;
+use crate::limits::METHOD_BYTES;
+
+/// By which door a request came: what its target must look like.
+pub(crate) enum Door<'a> {
+    /// A forward proxy's port: the target is absolute.
+    Forward,
+    /// A tunnel: everything in it is for one destination.
+    Tunnel(&'a TunnelTarget),
+}
+
+/// The destination of a tunnel, and how its requests are to name it.
+pub(crate) struct TunnelTarget {
+    pub(crate) destination: Destination,
+    pub(crate) scheme: Scheme,
+    /// The canonical authority: most requests say just this, and need not be parsed.
+    authority: HeaderValue,
+}
+
+impl TunnelTarget {
+    pub(crate) fn new(destination: Destination, scheme: Scheme) -> TunnelTarget {
+        let authority = canonical(&destination, scheme);
+        TunnelTarget { destination, scheme, authority }
+    }
+}
+
+/// One request's head, reconciled and without connection fields.
+#[derive(Debug)]
+pub(crate) struct RequestHead {
+    pub(super) parts: Parts,
+    pub(super) destination: Destination,
+    pub(super) scheme: Scheme,
+    /// The destination as `Host` and `:authority` say it.
+    pub(super) authority: HeaderValue,
+    pub(super) websocket: bool,
+    pub(super) expects_continue: bool,
+    /// The client can take trailers, and may send some.
+    pub(super) trailers: bool,
+}
+
+impl RequestHead {
+    /// Bounds the fields of an HTTP/2 head, which its codec bounds by size alone. A cookie may come
+    /// in any number of crumbs.
+    pub(crate) fn count(parts: &Parts, most: usize) -> Result<(), Denial> {
+        let crumbs = parts.headers.get_all(header::COOKIE).iter().count();
+        let fields = parts.headers.len() - crumbs.saturating_sub(1);
+        if parts.version != Version::HTTP_2 || fields <= most {
+            return Ok(());
+        }
+        let message = format!("the request head has {fields} headers, more than {most}");
+        Err(Denial::new(Reason::HeadTooLarge, message))
+    }
+
+    /// Reads the head of a request that came by `door`.
+    pub(crate) fn read(mut parts: Parts, door: Door<'_>) -> Result<RequestHead, Denial> {
+        if parts.method == Method::CONNECT {
+            let message = "CONNECT inside a tunnel: ask the proxy itself for another tunnel";
+            return Err(Denial::new(Reason::ConnectInTunnel, message));
+        }
+        check_line(&parts)?;
+        let host = host(&parts.headers, parts.version)?;
+        if parts.version == Version::HTTP_2 && host.is_none() && parts.uri.authority().is_none() {
+            return Err(Denial::new(Reason::MalformedRequest, "neither :authority nor host"));
+        }
+        let (scheme, destination, authority, path) = match door {
+            Door::Forward => {
+                let (scheme, destination, path) = forward_target(&parts.uri, host)?;
+                let authority = canonical(&destination, scheme);
+                (scheme, destination, authority, path)
+            }
+            Door::Tunnel(tunnel) => {
+                let path = tunnel_target(&parts.uri, host, tunnel)?;
+                (tunnel.scheme, tunnel.destination.clone(), tunnel.authority.clone(), path)
+            }
+        };
+        parts.uri = Uri::from(path);
+        check_framing(&parts.headers)?;
+        let expects_continue = expects_continue(&parts)?;
+        let websocket = wants_websocket(&parts);
+        let trailers = has_member(&parts.headers, &header::TE, "trailers");
+        hop_by_hop::strip(&mut parts.headers);
+        parts.headers.remove(header::CONTENT_LENGTH);
+        parts.headers.remove(header::HOST);
+        if !expects_continue {
+            parts.headers.remove(header::EXPECT);
+        }
+        join_cookies(&mut parts.headers);
+        let head = RequestHead {
+            parts,
+            destination,
+            scheme,
+            authority,
+            websocket,
+            expects_continue,
+            trailers,
+        };
+        Ok(head)
+    }
+
+    /// Where it goes.
+    pub(crate) fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
+    /// Under which scheme.
+    pub(crate) fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The path as it will be sent, without the query.
+    pub(crate) fn path(&self) -> &str {
+        self.parts.uri.path()
+    }
+
+    /// The method.
+    pub(crate) fn method(&self) -> &Method {
+        &self.parts.method
+    }
+}
+
+/// hyper takes a token of any length for a method, and UTF-8 in a target (RFC 3986 §2 does not).
+/// Methods are compared by case (RFC 9110 §9.1), but some origins read `delete` as `DELETE`: so
+/// one in lower case would pass a rule about it.
+fn check_line(parts: &Parts) -> Result<(), Denial> {
+    let malformed = |message| Err(Denial::new(Reason::MalformedRequest, message));
+    if parts.method.as_str().len() > METHOD_BYTES {
+        return malformed("the method is longer than any that is in use");
+    }
+    if parts.method.as_str().bytes().any(|letter| letter.is_ascii_lowercase()) {
+        return malformed("the method is not in upper case: write GET, not get");
+    }
+    if !parts.uri.path_and_query().is_none_or(|path| path.as_str().is_ascii()) {
+        return malformed("the request target is not ASCII: percent-encode it");
+    }
+    Ok(())
+}
+
+/// The one `Host` (RFC 9112 §3.2), unless HTTP/1.0 left it out.
+fn host(headers: &HeaderMap, version: Version) -> Result<Option<&HeaderValue>, Denial> {
+    let mut all = headers.get_all(header::HOST).iter();
+    match (all.next(), all.next()) {
+        (Some(_), Some(_)) => {
+            Err(Denial::new(Reason::MalformedRequest, "more than one Host header"))
+        }
+        (None, _) if version == Version::HTTP_11 => {
+            Err(Denial::new(Reason::MalformedRequest, "no Host header: HTTP/1.1 needs one"))
+        }
+        (one, _) => Ok(one),
+    }
+}
+
+/// HTTP/2 clients may send a cookie in crumbs; HTTP/1.1 has one field for all (RFC 9113 §8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(header::COOKIE).iter();
+    if let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) {
+        let mut joined = first.as_bytes().to_vec();
+        for crumb in [second].into_iter().chain(crumbs) {
+            joined.extend_from_slice(b"; ");
+            joined.extend_from_slice(crumb.as_bytes());
+        }
+        let joined = HeaderValue::from_maybe_shared(Bytes::from(joined));
+        headers.insert(header::COOKIE, joined.expect("valid values stay valid when joined"));
+    }
+}
+
+fn canonical(destination: &Destination, scheme: Scheme) -> HeaderValue {
+    let text = destination.authority(scheme);
+    HeaderValue::try_from(text).expect("a host in its normal form is ASCII")
+}
+
+fn forward_target(
+    uri: &Uri,
+    host: Option<&HeaderValue>,
+) -> Result<(Scheme, Destination, PathAndQuery), Denial> {
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return Err(Denial::new(
+            Reason::MalformedRequest,
+            "this is a proxy: the request target must be an absolute URL such as \
+             http://example.com/, or CONNECT host:port",
+        ));
+    };
+    let scheme = match scheme {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        other => {
+            let message = format!("{other}: is not a scheme of this proxy: use http or https");
+            return Err(Denial::new(Reason::MalformedRequest, message));
+        }
+    };
+    let destination = destination(authority.as_str().as_bytes(), scheme)?;
+    if let Some(host) = host {
+        same(self::destination(host.as_bytes(), scheme)?, &destination, "Host")?;
+    }
+    Ok((scheme, destination, path(uri)?))
+}
+
+fn tunnel_target(
+    uri: &Uri,
+    host: Option<&HeaderValue>,
+    tunnel: &TunnelTarget,
+) -> Result<PathAndQuery, Denial> {
+    let scheme = tunnel.scheme;
+    let same = |said, by| same(said, &tunnel.destination, by);
+    let is_canonical = |said: &[u8]| said == tunnel.authority.as_bytes();
+    if let Some(host) = host.filter(|host| !is_canonical(host.as_bytes())) {
+        same(destination(host.as_bytes(), scheme)?, "Host")?;
+    }
+    match (uri.scheme_str(), uri.authority()) {
+        (None, None) if uri.path().starts_with('/') => path(uri),
+        (Some(absolute), Some(authority)) if absolute == scheme.as_str() => {
+            let authority = authority.as_str().as_bytes();
+            if !is_canonical(authority) {
+                same(destination(authority, scheme)?, "the request target")?;
+            }
+            path(uri)
+        }
+        (Some(absolute), Some(_)) => Err(Denial::new(
+            Reason::NameMismatch,
+            format!("the request target says {absolute}:, the tunnel is {}:", scheme.as_str()),
+        )),
+        _ => Err(malformed_target()),
+    }
+}
+
+fn malformed_target() -> Denial {
+    Denial::new(Reason::MalformedRequest, "the request target must begin with /")
+}
+
+fn destination(authority: &[u8], scheme: Scheme) -> Result<Destination, Denial> {
+    let parsed = Authority::from_wire(authority).map_err(|error| error.denial(authority))?;
+    let port = parsed.port.unwrap_or(scheme.default_port());
+    Ok(Destination { host: parsed.host, port })
+}
+
+fn same(said: Destination, tunnel: &Destination, by: &str) -> Result<(), Denial> {
+    if said == *tunnel {
+        return Ok(());
+    }
+    let message = format!("{by} says {said}, but this connection is to {tunnel}");
+    Err(Denial::new(Reason::NameMismatch, message))
+}
+
+/// The path that is judged and sent. The http crate takes `?x` and `#x` for paths, shows an empty
+/// one as `/` and writes it as nothing.
+fn path(uri: &Uri) -> Result<PathAndQuery, Denial> {
+    let Some(path) = uri.path_and_query() else { return Ok(PathAndQuery::from_static("/")) };
+    match path.as_str() {
+        "/" => Ok(PathAndQuery::from_static("/")),
+        text if text.starts_with('/') => Ok(path.clone()),
+        text if text.starts_with('?') => {
+            Ok(PathAndQuery::try_from(format!("/{text}"))
+                .expect("a query stays valid behind a path"))
+        }
+        // `*`, as HTTP/2 has it beside an authority.
+        _ => Err(malformed_target()),
+    }
+}
+
+/// hyper has decided how long the body is; what is left is what it can't undo for the origin.
+fn check_framing(headers: &HeaderMap) -> Result<(), Denial> {
+    match hop_by_hop::is_at_most_chunked(headers) {
+        true => Ok(()),
+        false => Err(Denial::new(Reason::MalformedRequest, "Transfer-Encoding other than chunked")),
+    }
+}
+
+fn expects_continue(parts: &Parts) -> Result<bool, Denial> {
+    let mut all = parts.headers.get_all(header::EXPECT).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(false),
+        (Some(one), None) if one.as_bytes().eq_ignore_ascii_case(b"100-continue") => {
+            Ok(parts.version == Version::HTTP_11)
+        }
+        _ => Err(Denial::new(Reason::MalformedRequest, "Expect other than 100-continue")),
+    }
+}
+
+/// The only protocol that may be upgraded to (RFC 6455 §4.1).
+fn wants_websocket(parts: &Parts) -> bool {
+    parts.method == Method::GET
+        && parts.version == Version::HTTP_11
+        && names_websocket(&parts.headers)
+}

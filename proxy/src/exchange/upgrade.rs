@@ -1,0 +1,97 @@
+//! How does a WebSocket pass?
+//!
+//! Bytes are relayed only after the origin has answered 101 for the very protocol that the client
+//! asked for. Until then everything on the connection is HTTP and is judged.
+
+use std::io;
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::body::ReplyBody;
+use super::forward::Underway;
+use super::hop_by_hop::{self, has_member};
+use crate::audit::Record;
+use crate::gate::{self, Asked};
+use crate::limits::Limits;
+use crate::snapshot::Environment;
+use crate::tunnel::relay::relay;
+use crate::upstream::Lease;
+
+/// What the audit line says of a relay that a new policy ended.
+const REVOKED: &str = "closed: a new policy does not permit it any more";
+
+/// An agreed upgrade, waiting for the client's side of the connection.
+pub(crate) struct Upgrade {
+    origin: OnUpgrade,
+    lease: Lease,
+    record: Record,
+    environment: Arc<Environment>,
+    asked: Asked,
+}
+
+/// RFC 6455 §4.1: the answer names the protocol in both fields.
+pub(super) fn is_agreed(response: &Response<Incoming>) -> bool {
+    names_websocket(response.headers())
+}
+
+/// Both fields, and no other protocol beside it.
+pub(super) fn names_websocket(headers: &HeaderMap) -> bool {
+    let mut to = headers.get_all(header::UPGRADE).iter();
+    let only = match (to.next(), to.next()) {
+        (Some(only), None) => only.as_bytes(),
+        _ => return false,
+    };
+    only.eq_ignore_ascii_case(b"websocket") && has_member(headers, &header::CONNECTION, "upgrade")
+}
+
+/// The 101 for the client, and what comes after it.
+pub(super) fn accept(
+    mut response: Response<Incoming>,
+    underway: Underway,
+    asked: Asked,
+) -> (Response<ReplyBody>, Upgrade) {
+    let Underway { mut record, lease, environment, .. } = underway;
+    record.answered(StatusCode::SWITCHING_PROTOCOLS.as_u16());
+    record.origin_speaks(response.version());
+    let origin = hyper::upgrade::on(&mut response);
+    let mut headers = std::mem::take(response.headers_mut());
+    hop_by_hop::strip(&mut headers);
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    let mut reply = Response::new(ReplyBody::empty());
+    *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *reply.headers_mut() = headers;
+    (reply, Upgrade { origin, lease, record, environment, asked })
+}
+
+/// Relays both ways until both sides are done or silent for too long.
+pub(crate) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
+    upgrade: Upgrade,
+    client: IO,
+    limits: &Limits,
+) {
+    let Upgrade { origin, lease, mut record, environment, asked } = upgrade;
+    match tokio::time::timeout(limits.origin_handshake, origin).await {
+        Ok(Ok(origin)) => {
+            let address = lease.address();
+            lease.upgraded();
+            let note = |up, down| record.moved(up, down);
+            let relayed = tokio::select! {
+                relayed = relay(client, TokioIo::new(origin), limits.idle_upgraded, note) => relayed,
+                () = gate::revoked(&environment, &asked, address) => Err(io::Error::other(REVOKED)),
+            };
+            if let Err(error) = relayed {
+                record.error(error.to_string());
+            }
+        }
+        Ok(Err(error)) => record.error(format!("the origin did not switch: {error}")),
+        Err(_) => record.error("the origin did not switch in time"),
+    }
+    record.finish();
+}

@@ -1,0 +1,172 @@
+//! What do all connections share?
+//!
+//! A [`Gateway`] is immutable but for its environments, which are swapped whole, so every
+//! connection holds it by a counted pointer and no connection waits for another.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use outgate_certs::Leaves;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::audit::AuditSink;
+use crate::ingress::identity::Environments;
+use crate::limits::Limits;
+use crate::listener::{Listener, accept_all};
+use crate::resolve::Resolver;
+
+/// How often unused upstream connections are looked through.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// What a gateway is made of.
+pub struct Parts {
+    /// Every deadline and bound.
+    pub limits: Limits,
+    /// Whose traffic may come, and what is in force for each.
+    pub environments: Environments,
+    /// The certificates shown to clients.
+    pub leaves: Leaves,
+    /// Names to addresses.
+    pub resolver: Resolver,
+    /// Where audit lines go.
+    pub audit: AuditSink,
+    /// Where a refused CONNECT is told why.
+    pub refusals: Refusals,
+}
+
+/// Where a refused CONNECT is told why, `[refusals] connect` in the operator's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refusals {
+    /// By the status of CONNECT's own answer.
+    #[default]
+    Status,
+    /// By a 403 inside the tunnel, after a completed handshake: for clients that show no more of
+    /// a refused CONNECT than that it failed.
+    Inside,
+}
+
+/// The gateway as every connection sees it.
+pub struct Gateway {
+    limits: Limits,
+    environments: ArcSwap<Environments>,
+    leaves: Leaves,
+    resolver: Resolver,
+    audit: AuditSink,
+    refusals: Refusals,
+    drain: watch::Sender<bool>,
+    strangers: Arc<Semaphore>,
+}
+
+/// Tells a connection when to end; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Drain(watch::Receiver<bool>);
+
+impl Gateway {
+    /// A gateway that listens nowhere yet.
+    pub fn new(parts: Parts) -> Arc<Gateway> {
+        let Parts { limits, environments, leaves, resolver, audit, refusals } = parts;
+        let environments = ArcSwap::from_pointee(environments);
+        let drain = watch::Sender::new(false);
+        let strangers = Arc::new(Semaphore::new(limits.strangers));
+        Arc::new(Gateway {
+            limits,
+            environments,
+            leaves,
+            resolver,
+            audit,
+            refusals,
+            drain,
+            strangers,
+        })
+    }
+
+    /// Names the gateway's own addresses, once they are bound: they are never dialled.
+    pub fn bound(&self, own: Vec<SocketAddr>) {
+        self.resolver.own_listeners(own);
+    }
+
+    /// Serves `listeners` on this thread's runtime until [`Gateway::drain`], then lets what runs
+    /// end within its deadline. Every worker thread calls it with its own clones of the listeners.
+    pub async fn serve(self: &Arc<Self>, listeners: Vec<Listener>) {
+        let sweeper = tokio::spawn(sweep(Arc::clone(self)));
+        accept_all(self, listeners).await;
+        sweeper.abort();
+    }
+
+    /// No new connection, no new request on an old one.
+    pub fn drain(&self) {
+        self.drain.send_replace(true);
+    }
+
+    /// Whether [`Gateway::drain`] was called.
+    pub fn is_draining(&self) -> bool {
+        *self.drain.borrow()
+    }
+
+    /// A place for one more connection that has not said whose it is, if there is one.
+    pub(crate) fn stranger(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.strangers).try_acquire_owned().ok()
+    }
+
+    pub(crate) fn draining(&self) -> Drain {
+        Drain(self.drain.subscribe())
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Every environment and how its clients are known.
+    pub fn environments(&self) -> Arc<Environments> {
+        self.environments.load_full()
+    }
+
+    /// Puts another set of environments in force for new connections. One that is left out should
+    /// be retired, one that is kept should be the same value, with its pools and sessions.
+    pub fn replace_environments(&self, environments: Environments) {
+        self.environments.store(Arc::new(environments));
+    }
+
+    pub(crate) fn leaves(&self) -> &Leaves {
+        &self.leaves
+    }
+
+    pub(crate) fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// Where audit lines go.
+    pub fn audit(&self) -> &AuditSink {
+        &self.audit
+    }
+
+    pub(crate) fn refusals(&self) -> Refusals {
+        self.refusals
+    }
+}
+
+impl Drain {
+    /// Of a gateway that never drains while its other half is kept.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn never() -> (watch::Sender<bool>, Drain) {
+        let (gateway, drain) = watch::channel(false);
+        (gateway, Drain(drain))
+    }
+
+    /// Ready once the gateway drains.
+    pub(crate) async fn begun(&mut self) {
+        if self.0.wait_for(|draining| *draining).await.is_err() {
+            // The gateway is gone; so will be this connection's runtime.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn sweep(gateway: Arc<Gateway>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        gateway.environments().iter().for_each(|environment| environment.pool.sweep());
+    }
+}

@@ -1,0 +1,154 @@
+//! How long may anything wait, and how much may anything hold?
+//!
+//! Every deadline and every bound of the data path, each with the reason for its number. In the
+//! operator's file durations are texts with a unit (`"10s"`, `"250ms"`, `"10min"`), sizes are
+//! bytes.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, de};
+
+/// Deadlines and bounds, `[limits]` in the operator's file.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// From CONNECT's answer (or an accepted socket) to the end of the client's TLS handshake: a
+    /// client on a slow link needs two round trips, an idle one holds a socket for nothing.
+    #[serde(deserialize_with = "duration")]
+    pub client_handshake: Duration,
+    /// From the first byte of a request head to its last.
+    #[serde(deserialize_with = "duration")]
+    pub request_head: Duration,
+    /// Size of a request head: cookies and signed URLs fit, a flood does not.
+    #[serde(deserialize_with = "buffer")]
+    pub request_head_bytes: usize,
+    /// Header lines of a request or an answer.
+    #[serde(deserialize_with = "positive")]
+    pub headers: usize,
+    /// From the first SYN to an established connection, over all addresses of a name.
+    #[serde(deserialize_with = "duration")]
+    pub connect: Duration,
+    /// Head start of one address before the next is tried beside it (RFC 8305 §5).
+    #[serde(deserialize_with = "duration")]
+    pub happy_eyeballs: Duration,
+    /// The TLS handshake with an origin.
+    #[serde(deserialize_with = "duration")]
+    pub origin_handshake: Duration,
+    /// A silent client connection outside a tunnel, and an unused upstream connection: most
+    /// origins hang up earlier.
+    #[serde(deserialize_with = "duration")]
+    pub idle_keep_alive: Duration,
+    /// A silent intercepted tunnel: pools of HTTP clients keep theirs for minutes.
+    #[serde(deserialize_with = "duration")]
+    pub idle_tunnel: Duration,
+    /// A silent upgraded tunnel: WebSockets ping rarely.
+    #[serde(deserialize_with = "duration")]
+    pub idle_upgraded: Duration,
+    /// From the end of a request to the head of its answer: models think for minutes.
+    #[serde(deserialize_with = "duration")]
+    pub response_head: Duration,
+    /// How long an upload that asked `Expect: 100-continue` waits for the origin's word before it
+    /// is sent anyway (RFC 9110 §10.1.1).
+    #[serde(deserialize_with = "duration")]
+    pub continue_wait: Duration,
+    /// Client connections of one environment at a time.
+    #[serde(deserialize_with = "positive")]
+    pub connections: usize,
+    /// Client connections that have not said yet whose they are, over all environments: they hold
+    /// a descriptor and belong to nobody.
+    #[serde(deserialize_with = "positive")]
+    pub strangers: usize,
+    /// HTTP/2 streams of one connection at a time, on either leg.
+    #[serde(deserialize_with = "positive")]
+    pub streams: usize,
+    /// Unused upstream connections kept for one environment.
+    pub idle_upstream: usize,
+    /// One look-up of a name, with all its retries.
+    #[serde(deserialize_with = "duration")]
+    pub dns: Duration,
+    /// How long a request waits for room in the audit sink before it is refused.
+    #[serde(deserialize_with = "duration")]
+    pub audit_wait: Duration,
+    /// From SIGTERM until what still runs is cut.
+    #[serde(deserialize_with = "duration")]
+    pub drain: Duration,
+    /// Leaves kept in memory: about 2 KiB each.
+    #[serde(deserialize_with = "positive")]
+    pub leaves: usize,
+    /// Handshakes a second that are completed only to say why a name is refused; beyond it the
+    /// client gets an alert.
+    pub refused_handshakes_per_second: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            client_handshake: Duration::from_secs(10),
+            request_head: Duration::from_secs(30),
+            request_head_bytes: 64 << 10,
+            headers: 100,
+            connect: Duration::from_secs(10),
+            happy_eyeballs: Duration::from_millis(250),
+            origin_handshake: Duration::from_secs(10),
+            idle_keep_alive: Duration::from_secs(120),
+            idle_tunnel: Duration::from_secs(600),
+            idle_upgraded: Duration::from_secs(3600),
+            response_head: Duration::from_secs(600),
+            continue_wait: Duration::from_secs(1),
+            connections: 4096,
+            strangers: 1024,
+            streams: 100,
+            idle_upstream: 256,
+            dns: Duration::from_secs(5),
+            audit_wait: Duration::from_secs(1),
+            drain: Duration::from_secs(30),
+            leaves: 4096,
+            refused_handshakes_per_second: 50,
+        }
+    }
+}
+
+/// What is read and thrown away after a last answer, so that the client gets to read it: closing a
+/// socket with unread input resets the connection.
+pub(crate) const LINGER_BYTES: usize = 256 << 10;
+/// How long that may take.
+pub(crate) const LINGER: Duration = Duration::from_secs(2);
+/// A method: the longest that is registered has 17 letters.
+pub(crate) const METHOD_BYTES: usize = 32;
+/// RFC 9113 §6.9.1: the codec panics beyond it.
+pub(crate) const HTTP2_MOST_WINDOW: u32 = (1 << 31) - 1;
+/// How often a silent HTTP/2 peer is asked whether it still lives.
+pub(crate) const HTTP2_PING: Duration = Duration::from_secs(30);
+/// And how long it may take to say so.
+pub(crate) const HTTP2_PONG: Duration = Duration::from_secs(20);
+/// Interim (1xx) answers of one request: origins send one or two, a flood is an attack.
+pub(crate) const INTERIM_ANSWERS: u32 = 16;
+
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    let wrong = || {
+        de::Error::custom(format!(
+            "`{text}` is not a duration: write a number and a unit, such as \"10s\", \"250ms\" or \"10min\""
+        ))
+    };
+    let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    match Duration::try_from(signed) {
+        Ok(length) if !length.is_zero() => Ok(length),
+        _ => Err(wrong()),
+    }
+}
+
+fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    match usize::deserialize(from)? {
+        0 => Err(de::Error::custom("0 would refuse everything: write 1 or more")),
+        bound => Ok(bound),
+    }
+}
+
+/// hyper's buffers can't be made smaller than 8 KiB.
+fn buffer<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    match usize::deserialize(from)? {
+        small if small < 8 << 10 => Err(de::Error::custom("write 8192 or more bytes")),
+        bound => Ok(bound),
+    }
+}

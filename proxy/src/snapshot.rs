@@ -1,0 +1,107 @@
+//! What is in force for one environment, right now?
+//!
+//! A [`Snapshot`] is one generation of policy and address rules, immutable. An [`Environment`]
+//! holds the current one and everything that must not be shared between environments: TLS
+//! sessions, upstream connections, the count of its clients.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use outgate_certs::{CertsError, ClientTls, OriginRoots, OriginTls};
+use outgate_policy::{AddressRules, EnvironmentId, Policy};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::budget::Budget;
+use crate::limits::Limits;
+use crate::upstream::Pool;
+
+/// The protocols that both legs offer by ALPN, each for itself.
+const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
+/// Towards origins of WebSockets.
+const ALPN_HTTP1: &[&[u8]] = &[b"http/1.1"];
+
+/// One generation of what may leave an environment.
+pub struct Snapshot {
+    /// Which requests may leave.
+    pub policy: Arc<Policy>,
+    /// Which addresses may be dialled.
+    pub addresses: AddressRules,
+}
+
+/// One sandbox's identity, its snapshot in force, and what belongs to it alone.
+pub struct Environment {
+    id: EnvironmentId,
+    snapshot: ArcSwap<Snapshot>,
+    changes: watch::Sender<()>,
+    connections: Arc<Semaphore>,
+    places: usize,
+    pub(crate) client_tls: ClientTls,
+    pub(crate) origin_tls: OriginTls,
+    pub(crate) origin_tls_http1: OriginTls,
+    pub(crate) pool: Pool,
+    /// Handshakes completed only to say why a name is refused.
+    pub(crate) refused_handshakes: Budget,
+}
+
+impl Environment {
+    /// An environment with `snapshot` in force.
+    pub fn new(
+        id: &EnvironmentId,
+        snapshot: Snapshot,
+        roots: &OriginRoots,
+        limits: &Limits,
+    ) -> Result<Environment, CertsError> {
+        Ok(Environment {
+            id: id.clone(),
+            snapshot: ArcSwap::from_pointee(snapshot),
+            changes: watch::Sender::new(()),
+            connections: Arc::new(Semaphore::new(limits.connections)),
+            places: limits.connections,
+            client_tls: ClientTls::new(ALPN)?,
+            origin_tls: OriginTls::new(roots, ALPN)?,
+            origin_tls_http1: OriginTls::new(roots, ALPN_HTTP1)?,
+            pool: Pool::new(limits),
+            refused_handshakes: Budget::new(limits.refused_handshakes_per_second),
+        })
+    }
+
+    /// Its name in files, answers and audit lines.
+    pub fn id(&self) -> &EnvironmentId {
+        &self.id
+    }
+
+    /// What is in force now. A request asks once and keeps the answer.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Puts another generation in force: the next request is judged by it, and what was upgraded
+    /// is judged again.
+    pub fn replace(&self, snapshot: Snapshot) {
+        self.snapshot.store(Arc::new(snapshot));
+        self.changes.send_replace(());
+        self.pool.open();
+    }
+
+    /// The environment is no more: nothing leaves, and what it held is closed. The next
+    /// [`Environment::replace`] brings it back.
+    pub fn retire(&self, addresses: AddressRules) {
+        self.replace(Snapshot { policy: Arc::new(Policy::deny_all()), addresses });
+        self.pool.shut();
+    }
+
+    /// How many connections of its clients are open now.
+    pub fn open_connections(&self) -> usize {
+        self.places - self.connections.available_permits()
+    }
+
+    /// Tells of every [`Environment::replace`] from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// A place for one more client connection, if there is one.
+    pub(crate) fn connection(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.connections).try_acquire_owned().ok()
+    }
+}

@@ -1,0 +1,114 @@
+//! Why did a permitted request get no answer, and who is told what?
+//!
+//! The client learns which origin and what kind of trouble; addresses and details are for the
+//! audit line.
+
+use std::io;
+use std::time::Duration;
+
+use outgate_policy::{Denial, Destination, Reason};
+
+use super::dial::DialError;
+use super::tls::TlsError;
+use crate::audit::Record;
+use crate::resolve::ResolveError;
+
+/// Why a permitted request got no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpstreamError {
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// What came back is not HTTP, or came to a sudden end.
+    #[error("{0}")]
+    Protocol(String),
+    /// The client broke its own upload off.
+    #[error("the request's body ended early")]
+    Upload,
+    #[error("no answer within {0:?} of the request's end")]
+    Timeout(Duration),
+}
+
+impl UpstreamError {
+    pub(super) fn of_exchange(error: &hyper::Error) -> UpstreamError {
+        let cause = std::error::Error::source(error);
+        if error.is_user() {
+            // A request's body fails with an error of hyper's; what else counts as ours is that the
+            // connection's task has ended.
+            return match cause.is_some_and(|cause| cause.is::<hyper::Error>()) {
+                true => UpstreamError::Upload,
+                false => UpstreamError::Protocol("the connection ended too early".to_owned()),
+            };
+        }
+        UpstreamError::Protocol(match cause {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        })
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            UpstreamError::Resolve(ResolveError::NoAddress(_) | ResolveError::Trouble { .. }) => {
+                Reason::OriginDns
+            }
+            UpstreamError::Resolve(ResolveError::Refused { .. } | ResolveError::Own(_)) => {
+                Reason::AddressNotAllowed
+            }
+            UpstreamError::Dial(_) => Reason::OriginConnect,
+            UpstreamError::Tls(_) => Reason::OriginTls,
+            UpstreamError::Protocol(_) => Reason::OriginProtocol,
+            UpstreamError::Upload => Reason::MalformedRequest,
+            UpstreamError::Timeout(_) => Reason::OriginTimeout,
+        }
+    }
+
+    /// What the client is told: which origin and what kind of trouble, no address.
+    pub(crate) fn denial(&self, destination: &Destination) -> Denial {
+        let Destination { host, port } = destination;
+        let message = match self {
+            UpstreamError::Resolve(ResolveError::NoAddress(_)) => {
+                format!("{host} has no address: is the name right?")
+            }
+            UpstreamError::Resolve(ResolveError::Trouble { .. }) => {
+                format!("{host} could not be looked up: try again")
+            }
+            UpstreamError::Resolve(ResolveError::Refused { .. } | ResolveError::Own(_)) => format!(
+                "{host} is or leads to an address that is never dialled, such as a private or \
+                 loopback one"
+            ),
+            UpstreamError::Dial(DialError::Timeout(_)) => {
+                format!("no connection to {host} port {port} could be made in time")
+            }
+            UpstreamError::Dial(DialError::Io(error)) => {
+                format!("no connection to {host} port {port}: {}", said_by_system(error))
+            }
+            UpstreamError::Tls(TlsError::Refused { class, .. }) => {
+                format!("no TLS session with {host} port {port}: {class}")
+            }
+            UpstreamError::Tls(TlsError::Timeout(_) | TlsError::Name { .. })
+            | UpstreamError::Timeout(_)
+            | UpstreamError::Upload => self.to_string(),
+            UpstreamError::Protocol(what) => format!("{host} port {port} broke HTTP: {what}"),
+        };
+        Denial::new(self.reason(), message)
+    }
+
+    /// Puts the whole truth into the audit line.
+    pub(crate) fn note(&self, record: &mut Record) {
+        match self.reason() {
+            reason @ (Reason::AddressNotAllowed | Reason::MalformedRequest) => {
+                record.refused(reason);
+            }
+            reason => record.failed(reason),
+        }
+        record.error(self.to_string());
+    }
+}
+
+/// The kind alone: the full text may hold an address.
+fn said_by_system(error: &io::Error) -> String {
+    error.kind().to_string()
+}

@@ -1,0 +1,60 @@
+//! Is the origin who the judged name says it is?
+//!
+//! Until its certificate is verified for that name, not one byte of a request is sent.
+
+use std::io;
+use std::time::Duration;
+
+use outgate_policy::Host;
+use rustls_pki_types::{DnsName, ServerName};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::pool::Offer;
+use crate::limits::Limits;
+use crate::snapshot::Environment;
+
+/// Why there is no verified TLS session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TlsError {
+    #[error("no handshake within {0:?}")]
+    Timeout(Duration),
+    #[error("{host} can't be the name of a certificate")]
+    Name { host: Host },
+    #[error("{class}: {error}")]
+    Refused { class: &'static str, error: io::Error },
+}
+
+/// A verified session with `host` over `stream`.
+pub(crate) async fn secure(
+    stream: TcpStream,
+    host: &Host,
+    environment: &Environment,
+    offer: Offer,
+    limits: &Limits,
+) -> Result<TlsStream<TcpStream>, TlsError> {
+    let name = server_name(host).ok_or_else(|| TlsError::Name { host: host.clone() })?;
+    let session = match offer {
+        Offer::Http1 => &environment.origin_tls_http1,
+        Offer::Http2 | Offer::Either => &environment.origin_tls,
+    };
+    let handshake = TlsConnector::from(session.config()).connect(name, stream);
+    match tokio::time::timeout(limits.origin_handshake, handshake).await {
+        Ok(Ok(session)) => Ok(session),
+        Ok(Err(error)) => {
+            Err(TlsError::Refused { class: outgate_certs::failure_class(&error), error })
+        }
+        Err(_) => Err(TlsError::Timeout(limits.origin_handshake)),
+    }
+}
+
+/// The name in the form that certificates and SNI have it.
+pub(crate) fn server_name(host: &Host) -> Option<ServerName<'static>> {
+    match host {
+        Host::Address(address) => Some(ServerName::IpAddress((*address).into())),
+        Host::Name(name) => {
+            DnsName::try_from(name.as_str().to_owned()).ok().map(ServerName::DnsName)
+        }
+    }
+}
