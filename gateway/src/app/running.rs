@@ -1,0 +1,211 @@
+//! How does a running gateway come to its end?
+//!
+//! Drain: no new connections, what runs may end. Cut: nothing may. Either way every audit line is
+//! written before [`Running::join`] returns.
+
+use std::convert::Infallible;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use outgate_proxy::{AuditWriter, Gateway, Listener};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, mpsc as tokio_mpsc, watch};
+
+use super::App;
+use crate::audit::AuditOutput;
+use crate::config::BindAddress;
+use crate::environments::Problem;
+use crate::failure::Failure;
+use crate::management::{Management, ManagementKey, Shown};
+use crate::metrics::Metrics;
+use crate::reload::Reloader;
+
+/// What the last audit lines have to be written, once nothing runs any more: a disk that is full
+/// must not keep the process for ever.
+const LAST_LINES: Duration = Duration::from_secs(5);
+
+/// The threads of a gateway.
+pub(crate) struct Running {
+    gateway: Arc<Gateway>,
+    workers: Vec<JoinHandle<()>>,
+    /// Ends when every worker has.
+    alive: tokio_mpsc::Receiver<Infallible>,
+    cut: watch::Sender<bool>,
+    management: JoinHandle<()>,
+    reloader: JoinHandle<()>,
+    reloading: Arc<Notify>,
+    /// Ends the two.
+    close: watch::Sender<bool>,
+    audit: mpsc::Receiver<()>,
+    socket_files: Vec<PathBuf>,
+}
+
+impl App {
+    /// Starts one worker per core, and a thread for everything else that goes on.
+    pub(crate) fn start(self) -> Result<Running, Failure> {
+        let (cut, cut_seen) = watch::channel(false);
+        let (living, alive) = tokio_mpsc::channel(1);
+        let mut workers = Vec::new();
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            let listeners: io::Result<_> = self.listeners.iter().map(Listener::try_clone).collect();
+            let worker = Worker {
+                runtime: runtime()?,
+                gateway: Arc::clone(&self.gateway),
+                listeners: listeners.map_err(Failure::start)?,
+                cut: cut_seen.clone(),
+                living: living.clone(),
+            };
+            workers.push(spawn("worker", move || worker.run())?);
+        }
+        let (close, closed) = watch::channel(false);
+        let shown = shown(&self.gateway, &self.reloader, &self.metrics);
+        let reloading = Arc::new(Notify::new());
+        Ok(Running {
+            audit: start_audit(self.audit, &self.metrics)?,
+            management: start_management(self.management, self.key, shown, closed.clone())?,
+            reloader: start_reloader(self.reloader, Arc::clone(&reloading), closed)?,
+            reloading,
+            socket_files: self.explicit.iter().filter_map(BindAddress::unix).collect(),
+            gateway: self.gateway,
+            workers,
+            alive,
+            cut,
+            close,
+        })
+    }
+}
+
+impl Running {
+    /// Told once, all that may change is read again.
+    pub(crate) fn reloading(&self) -> Arc<Notify> {
+        Arc::clone(&self.reloading)
+    }
+
+    /// No new connections; what runs may end within its deadline.
+    pub(crate) fn drain(&self) {
+        self.gateway.drain();
+    }
+
+    /// Nothing may run any more.
+    pub(crate) fn cut(&self) {
+        self.cut.send_replace(true);
+    }
+
+    /// Ready when no worker runs any more.
+    pub(crate) async fn ended(&mut self) {
+        let None = self.alive.recv().await;
+    }
+
+    /// Waits for the end of everything, audit lines last.
+    pub(crate) fn join(self) -> Result<(), Failure> {
+        let panicked = self.workers.into_iter().filter_map(|worker| worker.join().err()).count();
+        self.close.send_replace(true);
+        let (management, reloader) = (self.management.join(), self.reloader.join());
+        for path in self.socket_files {
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!(path = %path.display(), %error, "a socket file is left behind");
+            }
+        }
+        // The last handle to the sink: its writer ends when all lines are written.
+        drop(self.gateway);
+        if self.audit.recv_timeout(LAST_LINES) == Err(RecvTimeoutError::Timeout) {
+            return Err(Failure::start("the last audit lines could not be written"));
+        }
+        match panicked == 0 && management.is_ok() && reloader.is_ok() {
+            true => Ok(()),
+            false => Err(Failure::start("a thread broke off; the log has its panic")),
+        }
+    }
+}
+
+/// One core's share.
+struct Worker {
+    runtime: Runtime,
+    gateway: Arc<Gateway>,
+    listeners: Vec<Listener>,
+    cut: watch::Receiver<bool>,
+    living: tokio_mpsc::Sender<Infallible>,
+}
+
+impl Worker {
+    fn run(self) {
+        let Worker { runtime, gateway, listeners, mut cut, living } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                () = gateway.serve(listeners) => {}
+                _ = cut.wait_for(|cut| *cut) => {}
+            }
+        });
+        // Connections that were cut end here, each with its audit line.
+        drop(runtime);
+        drop(living);
+    }
+}
+
+/// The receiver hears of the end of the last line.
+fn start_audit(
+    (writer, output): (AuditWriter, AuditOutput),
+    metrics: &Metrics,
+) -> Result<mpsc::Receiver<()>, Failure> {
+    let (written, audit) = mpsc::channel();
+    let mut counting = metrics.counting();
+    spawn("audit", move || {
+        writer.run(output, |tally| counting.count(tally));
+        // Nobody waits any more when the process gave up on a stuck sink.
+        let _ = written.send(());
+    })?;
+    Ok(audit)
+}
+
+fn start_management(
+    management: Management,
+    key: ManagementKey,
+    shown: Shown,
+    closed: watch::Receiver<bool>,
+) -> Result<JoinHandle<()>, Failure> {
+    let runtime = runtime()?;
+    spawn("management", move || {
+        if let Err(error) = runtime.block_on(management.serve(key, shown, closed)) {
+            tracing::error!(%error, "the management listener ended");
+        }
+    })
+}
+
+fn start_reloader(
+    reloader: Reloader,
+    asked: Arc<Notify>,
+    closed: watch::Receiver<bool>,
+) -> Result<JoinHandle<()>, Failure> {
+    let runtime = runtime()?;
+    spawn("reload", move || runtime.block_on(reloader.run(asked, closed)))
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let built = Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Failure::start(format_args!("no runtime: {error}")))
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Failure> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
+    spawned.map_err(|error| Failure::start(format_args!("no thread for {name}: {error}")))
+}
+
+fn shown(gateway: &Arc<Gateway>, reloader: &Reloader, metrics: &Metrics) -> Shown {
+    let (probed, scraped) = (Arc::clone(gateway), Arc::clone(gateway));
+    let (problems, metrics) = (reloader.problems(), metrics.clone());
+    let count = problems.clone();
+    Shown {
+        missing: Arc::new(move || {
+            let audit = probed.audit().is_stalled();
+            let checks = [(probed.is_draining(), "draining"), (audit, "audit")];
+            checks.into_iter().filter(|(wrong, _)| *wrong).map(|(_, name)| name).collect()
+        }),
+        problems: Arc::new(move || problems.borrow().iter().map(Problem::summary).collect()),
+        metrics: Arc::new(move || metrics.render(&scraped, count.borrow().len())),
+    }
+}

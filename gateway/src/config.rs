@@ -1,0 +1,205 @@
+//! What did the operator ask for?
+//!
+//! Flags, the operator's file (SPEC 12) and defaults become one [`Settings`] value; nothing after
+//! it looks at any of them again. A flag replaces what the file says of the same thing: `--listen`
+//! all its explicit listeners, `--environment` all its environments, `--management` its management
+//! listener, `--origin-roots` its roots. Paths in the file are relative to the file, paths in
+//! flags to the working directory.
+
+mod bind;
+mod block;
+mod document;
+mod environment;
+mod error;
+mod unsupported;
+
+use std::path::{Path, PathBuf};
+
+use ipnet::{IpNet, Ipv6Net};
+use outgate_policy::AddressConfig;
+use outgate_proxy::Limits;
+
+pub(crate) use self::bind::BindAddress;
+pub(crate) use self::document::ConnectRefusals;
+use self::document::{AddressesSection, CaSection, Document, Kind, ListenerSection};
+pub(crate) use self::environment::{EnvironmentSource, KnownBy};
+pub(crate) use self::error::ConfigError;
+use crate::cli::ServeArgs;
+use crate::state_dir;
+use crate::surroundings::Surroundings;
+
+/// Everything the operator decides, resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) state_dir: PathBuf,
+    pub(crate) explicit: Vec<ExplicitListener>,
+    /// A Unix socket or a loopback address.
+    pub(crate) management: BindAddress,
+    pub(crate) environments: Vec<EnvironmentSource>,
+    /// The operator's own CA; without it one is kept in the state folder.
+    pub(crate) ca: Option<CaFiles>,
+    /// What the operator opens and shuts beside the fixed address rules.
+    pub(crate) addresses: AddressConfig,
+    /// PEM files trusted for origins besides the system's roots.
+    pub(crate) origin_roots: Vec<PathBuf>,
+    pub(crate) connect_refusals: ConnectRefusals,
+    pub(crate) audit: AuditFile,
+    pub(crate) limits: Limits,
+}
+
+/// One place where clients of the explicit proxy come in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ExplicitListener {
+    pub(crate) bind: BindAddress,
+    /// Whoever comes in here is this environment.
+    pub(crate) environment: Option<String>,
+    /// Given by a flag, or the default: SPEC 2 gives it to the only environment there is.
+    pub(crate) implied: bool,
+}
+
+/// The operator's own CA.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CaFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+/// Where audit lines go.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AuditFile {
+    Stderr,
+    Path(PathBuf),
+}
+
+/// Where the explicit proxy listens when nobody says otherwise.
+const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
+
+impl Settings {
+    /// Reads the operator's file, if one is named, and lays the flags over it.
+    pub(crate) fn resolve(
+        args: &ServeArgs,
+        surroundings: &Surroundings,
+    ) -> Result<Settings, ConfigError> {
+        let (document, folder) = match &args.operator.config {
+            Some(file) => (Document::read(file)?, file.parent().unwrap_or(Path::new(""))),
+            None => (Document::default(), Path::new("")),
+        };
+        let from_file = document.state_dir.map(|dir| folder.join(dir));
+        let state_dir = state_dir::choose(&args.operator, surroundings, from_file)
+            .ok_or(ConfigError::NoStateDir)?;
+        let mut listeners = document.listener;
+        let management = management(args, &mut listeners, folder, &state_dir)?;
+        Ok(Settings {
+            management,
+            explicit: explicit(args, listeners, folder)?,
+            environments: environment::sources(&args.environments, document.environment, folder)?,
+            ca: document.ca.map(|ca| ca.resolve(folder)),
+            addresses: document.addresses.resolve(),
+            origin_roots: origin_roots(args, document.origin.roots, folder),
+            connect_refusals: document.refusals.connect,
+            audit: AuditFile::resolve(document.audit.file, folder),
+            limits: document.limits,
+            state_dir,
+        })
+    }
+
+    /// A knob that weakens safety is seen in the log of every start.
+    pub(crate) fn warn_of_dangers(&self) {
+        for address in &self.addresses.dangerously_allow {
+            tracing::warn!(%address, "[addresses] dangerously_allow opens it to every environment");
+        }
+    }
+
+    /// What `new` has otherwise that only a restart puts in force.
+    pub(crate) fn differs_for_a_restart(&self, new: &Settings) -> Vec<&'static str> {
+        let differences = [
+            ("state_dir", self.state_dir != new.state_dir),
+            ("listener", self.explicit != new.explicit || self.management != new.management),
+            ("ca", self.ca != new.ca),
+            ("origin", self.origin_roots != new.origin_roots),
+            ("refusals", self.connect_refusals != new.connect_refusals),
+            ("limits", self.limits != new.limits),
+        ];
+        differences.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+}
+
+fn management(
+    args: &ServeArgs,
+    listeners: &mut Vec<ListenerSection>,
+    folder: &Path,
+    state_dir: &Path,
+) -> Result<BindAddress, ConfigError> {
+    let mut named: Vec<_> =
+        listeners.extract_if(.., |section| *section.kind.get_ref() == Kind::Management).collect();
+    if named.len() > 1 {
+        return Err(ConfigError::ManyManagement);
+    }
+    if named.iter().any(|section| section.environment.is_some()) {
+        return Err(ConfigError::ManagementWithEnvironment);
+    }
+    let address = match (&args.management, named.pop()) {
+        (Some(flag), _) => flag.clone(),
+        (None, Some(section)) => section.bind.relative_to(folder),
+        (None, None) => BindAddress::Unix(state_dir.join("management.sock")),
+    };
+    // No sandbox may reach it, and its key crosses the wire in the clear.
+    if address.is_local() { Ok(address) } else { Err(ConfigError::ManagementNotLocal(address)) }
+}
+
+fn explicit(
+    args: &ServeArgs,
+    listeners: Vec<ListenerSection>,
+    folder: &Path,
+) -> Result<Vec<ExplicitListener>, ConfigError> {
+    if args.listen.is_none() && !listeners.is_empty() {
+        let named = listeners.into_iter().map(|section| ExplicitListener {
+            bind: section.bind.relative_to(folder),
+            environment: section.environment,
+            implied: false,
+        });
+        return Ok(named.collect());
+    }
+    let bind = match &args.listen {
+        Some(flag) => flag.clone(),
+        None => DEFAULT_LISTEN.parse()?,
+    };
+    Ok(vec![ExplicitListener { bind, environment: None, implied: true }])
+}
+
+fn origin_roots(args: &ServeArgs, from_file: Vec<PathBuf>, folder: &Path) -> Vec<PathBuf> {
+    match &args.origin_roots {
+        Some(flag) => vec![flag.clone()],
+        None => from_file.iter().map(|path| folder.join(path)).collect(),
+    }
+}
+
+impl CaSection {
+    fn resolve(self, folder: &Path) -> CaFiles {
+        CaFiles { certificate: folder.join(self.certificate), key: folder.join(self.key) }
+    }
+}
+
+impl AddressesSection {
+    fn resolve(self) -> AddressConfig {
+        AddressConfig {
+            allow: self.allow.into_iter().map(IpNet::from).collect(),
+            deny: self.deny.into_iter().map(IpNet::from).collect(),
+            nat64_prefixes: self.nat64_prefixes.into_iter().map(Ipv6Net::from).collect(),
+            sandboxes: Vec::new(),
+            dangerously_allow: self.dangerously_allow,
+        }
+    }
+}
+
+impl AuditFile {
+    fn resolve(file: Option<PathBuf>, folder: &Path) -> AuditFile {
+        match file {
+            Some(path) if path != Path::new("-") => AuditFile::Path(folder.join(path)),
+            _ => AuditFile::Stderr,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

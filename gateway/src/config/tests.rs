@@ -1,0 +1,282 @@
+//! Does the operator's file mean what SPEC 12 says?
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::cli::OperatorArgs;
+
+const EVERYTHING: &str = r#"
+state_dir = "state"
+[[listener]]
+kind = "explicit"
+bind = "127.0.0.1:3128"
+environment = "one"
+[[listener]]
+kind = "explicit"
+bind = "unix:one.sock"
+[[listener]]
+kind = "management"
+bind = "unix:m.sock"
+[[environment]]
+file = "one.json"
+source_addresses = ["10.20.0.2/32", "2001:4860::7"]
+interface = "veth-one"
+token_file = "one.token"
+[[environment]]
+directory = "environments"
+[ca]
+certificate = "ca.pem"
+key = "/secret/ca.key"
+[addresses]
+allow = ["10.1.2.0/24"]
+deny = ["11.0.0.0/8"]
+nat64_prefixes = ["2001:4860:64::/96"]
+dangerously_allow = ["127.0.0.1:8443", "[::1]:443"]
+[origin]
+roots = ["roots.pem"]
+[refusals]
+connect = "inside"
+[audit]
+file = "audit.jsonl"
+[limits]
+connect = "3s"
+connections = 7
+"#;
+
+/// An operator's file in a folder of its own, and the flags that name it.
+struct Operator {
+    folder: TempDir,
+    args: ServeArgs,
+}
+
+impl Operator {
+    fn wrote(text: &str) -> Operator {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("outgate.toml");
+        fs::write(&config, text).unwrap();
+        let operator = OperatorArgs { config: Some(config), state_dir: None };
+        Operator { folder, args: ServeArgs { operator, ..ServeArgs::default() } }
+    }
+
+    fn settings(&self) -> Result<Settings, ConfigError> {
+        let surroundings = Surroundings { home: Some("/home/u".into()), ..Default::default() };
+        Settings::resolve(&self.args, &surroundings)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// The complaint about a file, without the file's name.
+fn complaint(text: &str) -> String {
+    let whole = Operator::wrote(text).settings().expect_err("it was accepted").to_string();
+    match whole.split_once("outgate.toml:") {
+        Some((_, rest)) => rest.to_owned(),
+        None => whole,
+    }
+}
+
+#[test]
+fn reads_every_name_relative_to_the_file() {
+    let operator = Operator::wrote(EVERYTHING);
+    let settings = operator.settings().unwrap();
+    assert_eq!(settings.state_dir, operator.path("state"));
+    assert_eq!(settings.management, BindAddress::Unix(operator.path("m.sock")));
+    assert_eq!(settings.explicit.len(), 2);
+    assert_eq!(settings.explicit[0].environment.as_deref(), Some("one"));
+    assert_eq!(settings.explicit[1].bind, BindAddress::Unix(operator.path("one.sock")));
+    let ca = settings.ca.unwrap();
+    assert_eq!(ca.certificate, operator.path("ca.pem"));
+    assert_eq!(ca.key, Path::new("/secret/ca.key"));
+    assert_eq!(settings.origin_roots, [operator.path("roots.pem")]);
+    assert_eq!(settings.connect_refusals, ConnectRefusals::Inside);
+    assert_eq!(settings.audit, AuditFile::Path(operator.path("audit.jsonl")));
+    assert_eq!(settings.limits.connect.as_secs(), 3);
+    assert_eq!(settings.limits.connections, 7);
+    assert_eq!(settings.limits.headers, Limits::default().headers);
+}
+
+#[test]
+fn reads_environments_and_addresses() {
+    let operator = Operator::wrote(EVERYTHING);
+    let settings = operator.settings().unwrap();
+    let one = EnvironmentSource::File {
+        path: operator.path("one.json"),
+        known_by: KnownBy {
+            source_addresses: vec![
+                "10.20.0.2/32".parse().unwrap(),
+                "2001:4860::7/128".parse().unwrap(),
+            ],
+            interface: Some(c"veth-one".into()),
+            token_file: Some(operator.path("one.token")),
+        },
+    };
+    let many = EnvironmentSource::Directory(operator.path("environments"));
+    assert_eq!(settings.environments, [one, many]);
+    let AddressConfig { allow, deny, nat64_prefixes, dangerously_allow, .. } = settings.addresses;
+    assert_eq!(allow, ["10.1.2.0/24".parse().unwrap()]);
+    assert_eq!(deny, ["11.0.0.0/8".parse().unwrap()]);
+    assert_eq!(nat64_prefixes, ["2001:4860:64::/96".parse().unwrap()]);
+    assert_eq!(dangerously_allow.len(), 2);
+}
+
+#[test]
+fn nothing_written_means_loopback_and_a_socket_in_the_state_folder() {
+    let settings = Operator::wrote("").settings().unwrap();
+    assert_eq!(settings.state_dir, Path::new("/home/u/.local/state/outgate"));
+    assert_eq!(settings.explicit[0].bind.to_string(), "127.0.0.1:8080");
+    assert!(settings.explicit[0].implied);
+    assert_eq!(
+        settings.management,
+        BindAddress::Unix("/home/u/.local/state/outgate/management.sock".into())
+    );
+    assert_eq!(settings.audit, AuditFile::Stderr);
+    assert_eq!(settings.limits, Limits::default());
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let mut operator = Operator::wrote(EVERYTHING);
+    operator.args.operator.state_dir = Some("flag-state".into());
+    operator.args.environments = vec!["flag.json".into()];
+    operator.args.listen = Some("127.0.0.1:0".parse().unwrap());
+    operator.args.management = Some("[::1]:0".parse().unwrap());
+    operator.args.origin_roots = Some("flag.pem".into());
+    let settings = operator.settings().unwrap();
+    assert_eq!(settings.state_dir, Path::new("flag-state"));
+    assert_eq!(settings.environments.len(), 1);
+    assert_eq!(settings.explicit.len(), 1);
+    assert!(settings.explicit[0].implied && settings.explicit[0].environment.is_none());
+    assert_eq!(settings.management.to_string(), "[::1]:0");
+    assert_eq!(settings.origin_roots, [Path::new("flag.pem")]);
+}
+
+#[test]
+fn an_unknown_key_is_an_error_with_its_line() {
+    let top = complaint("\n\nstate_dri = \"x\"\n");
+    assert!(top.starts_with("3: unknown field `state_dri`"), "{top}");
+    let nested = complaint("[[listener]]\nkind = \"explicit\"\nbnd = \"127.0.0.1:1\"\n");
+    assert!(nested.starts_with("3: unknown field `bnd`"), "{nested}");
+    let limit = complaint("[limits]\nconnect = \"3s\"\nconect = \"3s\"\n");
+    assert!(limit.starts_with("3: unknown field `conect`"), "{limit}");
+    let twice = complaint("state_dir = \"a\"\nstate_dir = \"b\"\n");
+    assert!(twice.starts_with("2: duplicate key"), "{twice}");
+}
+
+#[test]
+fn a_wrong_value_is_an_error_with_its_line_and_what_would_be_right() {
+    for (text, said) in [
+        ("[[listener]]\nkind = \"explict\"\nbind = \"127.0.0.1:1\"\n", "2: unknown variant"),
+        ("[[listener]]\nkind = \"explicit\"\nbind = \"8080\"\n", "write 127.0.0.1:8080"),
+        ("[[listener]]\nkind = \"explicit\"\n", "missing field `bind`"),
+        ("[addresses]\nallow = [\"10.1.2.3/24\"]\n", "2: `10.1.2.3/24` has bits beyond"),
+        ("[addresses]\nallow = [\"ten\"]\n", "2: `ten` is no block"),
+        ("[addresses]\nnat64_prefixes = [\"10.0.0.0/8\"]\n", "2: `10.0.0.0/8` is no IPv6 prefix"),
+        ("[addresses]\ndangerously_allow = [\"127.0.0.1\"]\n", "2: "),
+        ("[refusals]\nconnect = \"outside\"\n", "2: unknown variant"),
+        ("[limits]\nconnect = 3\n", "2: "),
+        ("[hooks]\npin = \"yes\"\n", "2: invalid type"),
+        ("[ca]\ncertificate = \"ca.pem\"\n", "missing field `key`"),
+        ("[[environment]]\ninterface = \"a b\"\n", "2: `a b` is no name of a network"),
+        ("[[environment]]\ninterface = \"sixteen-letters-\"\n", "is no name of a network"),
+        ("state_dir = \n", "1: "),
+    ] {
+        let complaint = complaint(text);
+        assert!(complaint.contains(said), "{text}: {complaint}");
+        assert!(!complaint.contains('\n'), "{complaint}");
+    }
+}
+
+#[test]
+fn what_later_work_builds_is_refused_by_name() {
+    let listener = |kind| format!("[[listener]]\nbind = \"127.0.0.1:1\"\nkind = \"{kind}\"\n");
+    for (text, name) in [
+        (listener("socks"), "3: listener.kind = \"socks\""),
+        (listener("transparent"), "3: listener.kind = \"transparent\""),
+        (listener("dns"), "3: listener.kind = \"dns\""),
+        (
+            "[[environment]]\nfile = \"a\"\nnamespaces_of = \"p\"\n".into(),
+            "3: environment.namespaces_of",
+        ),
+        ("[upstream]\nproxy = \"http://p:1\"\n".into(), "2: upstream.proxy"),
+        ("[upstream]\nno_proxy = [\"*.corp\"]\n".into(), "2: upstream.no_proxy"),
+        ("[hooks]\nfile = \"h.json\"\n".into(), "2: hooks.file"),
+        ("[hooks]\npin = false\n".into(), "2: hooks.pin"),
+        ("[store]\nkey_file = \"k\"\n".into(), "2: store.key_file"),
+    ] {
+        assert_eq!(complaint(&text), format!("{name}: not supported yet"));
+    }
+}
+
+#[test]
+fn management_stays_on_this_machine() {
+    let listener = |bind| format!("[[listener]]\nkind = \"management\"\nbind = \"{bind}\"\n");
+    assert!(Operator::wrote(&listener("[::1]:0")).settings().is_ok());
+    assert!(Operator::wrote(&listener("127.9.9.9:0")).settings().is_ok());
+    for bind in ["0.0.0.0:0", "[::]:0", "10.0.0.1:9", "192.168.1.1:9"] {
+        assert!(complaint(&listener(bind)).contains("loopback"), "{bind}");
+    }
+    let two = format!("{}{}", listener("[::1]:0"), listener("[::1]:0"));
+    assert!(complaint(&two).contains("one management listener"));
+    let owned = format!("{}environment = \"e\"\n", listener("[::1]:0"));
+    assert!(complaint(&owned).contains("belongs to no environment"));
+}
+
+#[test]
+fn an_environment_is_one_file_or_one_folder() {
+    assert!(complaint("[[environment]]\n").contains("either `file` or `directory`"));
+    let both = "[[environment]]\nfile = \"a\"\ndirectory = \"b\"\n";
+    assert!(complaint(both).contains("either `file` or `directory`"));
+    for known in ["token_file = \"t\"", "interface = \"t\"", "source_addresses = [\"10.0.0.1\"]"] {
+        let known = format!("[[environment]]\ndirectory = \"b\"\n{known}\n");
+        assert!(complaint(&known).contains("name it with `file`"));
+    }
+}
+
+#[test]
+fn what_tells_a_client_tells_one_environment() {
+    let two = |one: &str, two: &str| {
+        let section = |file, known| format!("[[environment]]\nfile = \"{file}\"\n{known}\n");
+        Operator::wrote(&(section("one.json", one) + &section("two.json", two))).settings()
+    };
+    let (veth, wide) = ("interface = \"veth\"\n", "source_addresses = [\"10.0.0.0/24\"]\n");
+    let narrow = "source_addresses = [\"10.0.0.2\"]\n";
+    let both = &[veth, wide].concat();
+    for same in [veth, wide, both] {
+        let refused = two(same, same).unwrap_err().to_string();
+        assert!(refused.contains("one.json and of ") && refused.contains("two.json"), "{refused}");
+    }
+    for (one, other) in [(wide, narrow), (veth, wide), (veth, both), (wide, both)] {
+        assert!(two(one, other).is_ok(), "{one} {other}");
+    }
+}
+
+#[test]
+fn what_only_a_restart_puts_in_force_is_named() {
+    let settings = |text: &str| {
+        let operator = Operator::wrote(text);
+        (operator.settings().unwrap(), operator)
+    };
+    let (old, operator) = settings("");
+    let changed = |text: &str| {
+        fs::write(operator.path("outgate.toml"), text).unwrap();
+        old.differs_for_a_restart(&operator.settings().unwrap())
+    };
+    assert!(changed("[addresses]\nallow = [\"10.0.0.0/8\"]\n[audit]\nfile = \"a\"\n").is_empty());
+    assert!(changed("[[environment]]\nfile = \"a.json\"\n").is_empty());
+    assert_eq!(changed("state_dir = \"s\"\n"), ["state_dir", "listener"]);
+    assert_eq!(
+        changed("[limits]\nheaders = 7\n[refusals]\nconnect = \"inside\"\n"),
+        ["refusals", "limits"]
+    );
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let mut operator = Operator::wrote("");
+    operator.args.operator.config = Some(operator.path("absent.toml"));
+    assert!(operator.settings().unwrap_err().to_string().contains("absent.toml"));
+}

@@ -1,0 +1,47 @@
+//! Which names of the operator's file have no effect yet?
+//!
+//! They are refused rather than ignored: whoever writes one counts on what it does.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use super::document::{Document, EnvironmentSection, Kind, ListenerSection};
+
+/// The first of them that the file uses, and where.
+pub(super) fn first(document: &Document) -> Option<(&'static str, Range<usize>)> {
+    let Document { upstream, hooks, store, .. } = document;
+    let keys = [
+        named("upstream.proxy", &upstream.proxy),
+        named("upstream.no_proxy", &upstream.no_proxy),
+        named("upstream.dangerously_resolve_at_proxy", &upstream.dangerously_resolve_at_proxy),
+        named("hooks.file", &hooks.file),
+        named("hooks.pin", &hooks.pin),
+        named("hooks.dangerously_run_hooks_on_host", &hooks.dangerously_run_hooks_on_host),
+        named("store.key_file", &store.key_file),
+    ];
+    let listeners = document.listener.iter().filter_map(listener);
+    let environments = document.environment.iter().filter_map(environment);
+    listeners.chain(environments).chain(keys.into_iter().flatten()).next()
+}
+
+fn listener(section: &ListenerSection) -> Option<(&'static str, Range<usize>)> {
+    let name = match section.kind.get_ref() {
+        Kind::Explicit | Kind::Management => return None,
+        Kind::Socks => "listener.kind = \"socks\"",
+        Kind::Transparent => "listener.kind = \"transparent\"",
+        Kind::Dns => "listener.kind = \"dns\"",
+    };
+    Some((name, section.kind.span()))
+}
+
+fn environment(section: &EnvironmentSection) -> Option<(&'static str, Range<usize>)> {
+    named("environment.namespaces_of", &section.namespaces_of)
+}
+
+fn named<T>(
+    name: &'static str,
+    value: &Option<Spanned<T>>,
+) -> Option<(&'static str, Range<usize>)> {
+    value.as_ref().map(|value| (name, value.span()))
+}

@@ -1,0 +1,180 @@
+//! Which environments are there, and what is in force for each?
+//!
+//! A file that can't be used does not keep the gateway from starting: its environment is denied
+//! everything, and every problem is logged. Later it changes nothing: the last good one stays in
+//! force. One broken file must not take the others down.
+
+mod assign;
+mod file;
+mod list;
+mod ownership;
+mod problem;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use outgate_certs::{CertsError, OriginRoots};
+use outgate_policy::{AddressConfig, AddressRules, EnvironmentId, Policy};
+use outgate_proxy::{Environment, Environments, Limits, Snapshot};
+
+use self::assign::assign;
+use self::file::{File, Held};
+pub(crate) use self::file::{default_id, read_text};
+pub(crate) use self::ownership::ownership;
+pub(crate) use self::problem::Problem;
+use crate::config::{EnvironmentSource, Settings};
+use crate::failure::Failure;
+
+/// Every environment file, and what came of it.
+pub(crate) struct InForce {
+    roots: OriginRoots,
+    limits: Limits,
+    files: Vec<File>,
+    /// Environments without a file any more. One that comes back finds the connections that its
+    /// clients kept open.
+    retired: Vec<Weak<Environment>>,
+    were_several: bool,
+}
+
+/// What one reading of all files makes of them.
+pub(crate) struct Generation {
+    pub(crate) environments: Environments,
+    /// To be retired once the others are in force.
+    pub(crate) gone: Vec<Arc<Environment>>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+type ById = HashMap<EnvironmentId, Arc<Environment>>;
+
+impl InForce {
+    /// Loads every environment under the operator's address rules.
+    pub(crate) fn load(
+        settings: &Settings,
+        rules: &AddressRules,
+        roots: OriginRoots,
+    ) -> Result<(InForce, Generation), Failure> {
+        let mut in_force = InForce {
+            roots,
+            limits: settings.limits.clone(),
+            files: Vec::new(),
+            retired: Vec::new(),
+            were_several: false,
+        };
+        let loaded = in_force.read(&settings.environments, rules, true);
+        if let Some(fatal) = loaded.problems.iter().find(|problem| problem.refuses_start) {
+            return Err(Failure::input(fatal));
+        }
+        if loaded.environments.iter().len() == 0 {
+            tracing::warn!("no environment: every request is refused; give --environment FILE");
+        }
+        Ok((in_force, loaded))
+    }
+
+    /// Reads every file. Kept environments have their new policy when this returns. Without
+    /// `anew`, what stands in a file as it did is not looked at again; with it, `rules` may be
+    /// others than the last time.
+    pub(crate) fn read(
+        &mut self,
+        sources: &[EnvironmentSource],
+        rules: &AddressRules,
+        anew: bool,
+    ) -> Generation {
+        let before = std::mem::take(&mut self.files);
+        let old: ById = before.iter().filter_map(File::environment).collect();
+        let (listed, mut problems) = list::list(sources, &before);
+        let mut files = file::read_all(listed, before, rules, anew);
+        assign(&mut files);
+        for file in &mut files {
+            if let Err(error) = self.hold(file, &old, rules, anew) {
+                problems.push(Problem::unusable(&file.listed.path, error.to_string()));
+            }
+        }
+        problems.extend(files.iter().flat_map(File::problems));
+        let in_use = files.iter().filter_map(File::environment).count();
+        self.were_several |= in_use > 1;
+        let mut environments = Environments::new(self.were_several);
+        for file in &files {
+            if let Some((_, environment)) = file.environment() {
+                environments.add(environment, file.clients());
+            }
+        }
+        self.files = files;
+        let gone = self.bury(old, &environments);
+        Generation { environments, gone, problems }
+    }
+
+    /// Every file and folder whose change means something.
+    pub(crate) fn paths(&self, sources: &[EnvironmentSource]) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let folders = sources.iter().filter_map(|source| match source {
+            EnvironmentSource::Directory(folder) => Some(folder.clone()),
+            EnvironmentSource::File { .. } => None,
+        });
+        (self.files.iter().flat_map(File::paths).cloned().collect(), folders.collect())
+    }
+
+    /// Puts in force what `file` says for the environment that it was assigned, if it is news.
+    fn hold(
+        &self,
+        file: &mut File,
+        old: &ById,
+        rules: &AddressRules,
+        anew: bool,
+    ) -> Result<(), CertsError> {
+        let policy = file.policy.take();
+        let Some(id) = file.assigned.clone() else {
+            file.held = None;
+            return Ok(());
+        };
+        let same = file.held.take().filter(|held| held.environment.id() == &id);
+        let (policy, good) = match (policy, same) {
+            (Some(policy), _) if file.said.as_ref() == Ok(&id) => (policy, true),
+            (_, Some(held)) if !anew => {
+                file.held = Some(held);
+                return Ok(());
+            }
+            (_, Some(held)) => (Arc::clone(&held.environment.snapshot().policy), held.good),
+            (_, None) => (Arc::new(Policy::deny_all()), false),
+        };
+        let snapshot = Snapshot { policy, addresses: rules.clone() };
+        let environment = match old.get(&id).cloned().or_else(|| self.retired(&id)) {
+            Some(environment) => {
+                environment.replace(snapshot);
+                environment
+            }
+            None => Arc::new(Environment::new(&id, snapshot, &self.roots, &self.limits)?),
+        };
+        file.held = Some(Held { environment, good });
+        Ok(())
+    }
+
+    fn retired(&self, id: &EnvironmentId) -> Option<Arc<Environment>> {
+        self.retired.iter().filter_map(Weak::upgrade).find(|environment| environment.id() == id)
+    }
+
+    fn bury(&mut self, old: ById, new: &Environments) -> Vec<Arc<Environment>> {
+        let is_gone = |environment: &Arc<Environment>| new.get(environment.id()).is_none();
+        self.retired.retain(|one| one.upgrade().is_some_and(|one| is_gone(&one)));
+        let gone: Vec<_> = old.into_values().filter(is_gone).collect();
+        self.retired.extend(gone.iter().map(Arc::downgrade));
+        gone
+    }
+}
+
+/// The operator's address rules; no sandbox reaches another through the gateway.
+pub(crate) fn address_rules(
+    addresses: &AddressConfig,
+    environments: &[EnvironmentSource],
+) -> Result<AddressRules, Failure> {
+    let mut config = addresses.clone();
+    for source in environments {
+        if let EnvironmentSource::File { known_by, .. } = source {
+            config.sandboxes.extend(&known_by.source_addresses);
+        }
+    }
+    AddressRules::new(config)
+        .map_err(|problems| Failure::input(problems.to_string().replace('\n', "; ")))
+}
+
+#[cfg(test)]
+mod tests;

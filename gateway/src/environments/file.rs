@@ -1,0 +1,199 @@
+//! What does one environment file say, and what is in force because of it?
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{Digest, SHA256, digest};
+use outgate_policy::{AddressRules, EnvironmentId, Policy, Problems, compile_under};
+use outgate_proxy::{Clients, Environment, Token};
+use serde_json::Value;
+
+use super::Problem;
+use super::list::Listed;
+use super::problem::{LAST, NOTHING, WITHOUT_EFFECT};
+use crate::failure::Failure;
+
+/// One environment file.
+pub(super) struct File {
+    pub(super) listed: Listed,
+    /// Of the text that was read last: the text itself has secrets.
+    fingerprint: Option<Digest>,
+    /// The id that a good text gives; of another, the id that it seems to be about.
+    pub(super) said: Result<EnvironmentId, Option<EnvironmentId>>,
+    /// What a good text says, if it is news.
+    pub(super) policy: Option<Arc<Policy>>,
+    /// Whose file it is.
+    pub(super) assigned: Option<EnvironmentId>,
+    /// Its environment as it is served.
+    pub(super) held: Option<Held>,
+    token: Option<Token>,
+    /// What is wrong with the text.
+    fault: Option<Problem>,
+    /// What else is wrong, looked at each time.
+    pub(super) others: Vec<Problem>,
+}
+
+/// An environment in force.
+#[derive(Clone)]
+pub(super) struct Held {
+    pub(super) environment: Arc<Environment>,
+    /// A good text was its policy once; otherwise it is denied everything.
+    pub(super) good: bool,
+}
+
+/// Reads all of `listed`; what each held `before` is still in force.
+pub(super) fn read_all(
+    listed: Vec<Listed>,
+    before: Vec<File>,
+    rules: &AddressRules,
+    anew: bool,
+) -> Vec<File> {
+    let mut known: HashMap<PathBuf, File> =
+        before.into_iter().map(|file| (file.listed.path.clone(), file)).collect();
+    let read = |listed: Listed| {
+        let before = known.remove(&listed.path);
+        File::read(listed, before, rules, anew)
+    };
+    listed.into_iter().map(read).collect()
+}
+
+impl File {
+    fn read(listed: Listed, before: Option<File>, rules: &AddressRules, anew: bool) -> File {
+        let (held, old_token) = match &before {
+            Some(before) => (before.held.clone(), before.token.clone()),
+            None => (None, None),
+        };
+        let mut file = File {
+            listed,
+            fingerprint: None,
+            said: Err(None),
+            policy: None,
+            assigned: None,
+            held,
+            token: None,
+            fault: None,
+            others: Vec::new(),
+        };
+        file.read_token(old_token);
+        match fs::read_to_string(&file.listed.path) {
+            Ok(text) => {
+                file.fingerprint = Some(digest(&SHA256, text.as_bytes()));
+                match before.filter(|before| !anew && before.is_settled(&file)) {
+                    Some(before) => (file.said, file.fault) = (before.said, before.fault),
+                    None => file.compile(&text, rules),
+                }
+            }
+            Err(error) => {
+                file.fault = Some(Problem::unusable(&file.listed.path, error.to_string()));
+            }
+        }
+        file
+    }
+
+    /// Whether the same text again changes nothing: it was bad, or is in force.
+    fn is_settled(&self, now: &File) -> bool {
+        let in_force = match (&self.said, &self.held) {
+            (Ok(id), Some(held)) => held.good && held.environment.id() == id,
+            (Ok(_), None) => false,
+            (Err(_), _) => true,
+        };
+        let of = |file: &File| file.fingerprint.as_ref().map(|digest| digest.as_ref().to_vec());
+        in_force && of(self) == of(now)
+    }
+
+    fn compile(&mut self, text: &str, rules: &AddressRules) {
+        let path = &self.listed.path;
+        match compile_under(text, &default_id(path), rules) {
+            Ok(environment) => {
+                for warning in &environment.warnings {
+                    tracing::warn!(file = %path.display(), "{warning}");
+                }
+                self.said = Ok(environment.id);
+                self.policy = Some(Arc::new(environment.policy));
+            }
+            Err(Problems { problems, .. }) => {
+                let about = seems_about(text, path);
+                let details = problems.iter().map(ToString::to_string).collect();
+                let fault = Problem::of_text(path, details);
+                // Nobody can be denied anything if nobody knows whose file it is.
+                self.fault = Some(Problem { refuses_start: about.is_none(), ..fault });
+                self.said = Err(about);
+            }
+        }
+    }
+
+    /// A token that can't be read leaves the last one in force, or one that nobody has.
+    fn read_token(&mut self, old: Option<Token>) {
+        let Some(path) = &self.listed.known_by.token_file else { return };
+        self.token = Some(match read_token(path) {
+            Ok(token) => token,
+            Err(problem) => {
+                self.others.push(problem);
+                old.unwrap_or_else(Token::unread)
+            }
+        });
+    }
+
+    /// Its environment by its id.
+    pub(super) fn environment(&self) -> Option<(EnvironmentId, Arc<Environment>)> {
+        let environment = Arc::clone(&self.held.as_ref()?.environment);
+        Some((environment.id().clone(), environment))
+    }
+
+    pub(super) fn clients(&self) -> Clients {
+        let known_by = &self.listed.known_by;
+        Clients {
+            source_addresses: known_by.source_addresses.clone(),
+            interface: known_by.interface.clone(),
+            token: self.token.clone(),
+        }
+    }
+
+    /// Everything that is wrong with it, and what is in force instead.
+    pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
+        let instead = match &self.held {
+            Some(held) if held.good => LAST,
+            Some(_) => NOTHING,
+            None => WITHOUT_EFFECT,
+        };
+        let all = self.fault.iter().chain(&self.others);
+        all.map(move |problem| Problem { instead, ..problem.clone() })
+    }
+
+    /// The files whose change means something to it.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        [Some(&self.listed.path), self.listed.known_by.token_file.as_ref()].into_iter().flatten()
+    }
+}
+
+/// The text of an environment file.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path)
+        .map_err(|error| Failure::input(format_args!("{}: {error}", path.display())))
+}
+
+/// The id of an environment whose file gives none.
+pub(crate) fn default_id(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(".json").unwrap_or(&name).to_owned()
+}
+
+/// Whom a text that can't be used concerns.
+fn seems_about(text: &str, path: &Path) -> Option<EnvironmentId> {
+    let whole = serde_json::from_str::<Value>(text).ok();
+    let own = whole.as_ref().and_then(|document| document.get("environment_id")?.as_str());
+    let own = own.and_then(|id| EnvironmentId::parse(id).ok());
+    own.or_else(|| EnvironmentId::parse(&default_id(path)).ok())
+}
+
+fn read_token(path: &Path) -> Result<Token, Problem> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string());
+    let token = text.and_then(|text| {
+        Token::new(&text).ok_or_else(|| {
+            "empty: write a long random text into it, as from `openssl rand -hex 32`".to_owned()
+        })
+    });
+    token.map_err(|detail| Problem::unusable(path, detail))
+}

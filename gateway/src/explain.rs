@@ -1,0 +1,241 @@
+//! `outgate explain`: what would happen to this request, and why?
+//!
+//! Asks the same evaluator as the data path, of the same values; only the address that a name
+//! resolves to is not known here.
+
+use std::io;
+use std::net::SocketAddr;
+
+use outgate_policy::{
+    AddressRules, Authority, Denial, Destination, Environment, Host, Reason, Request,
+    RequestVerdict, Scheme, compile_under,
+};
+use serde_json::{Value, json};
+
+use crate::cli::{ExplainArgs, OperatorArgs, ServeArgs};
+use crate::config::Settings;
+use crate::console::{Style, complain, say};
+use crate::environments::{address_rules, default_id, read_text};
+use crate::failure::Failure;
+use crate::surroundings::Surroundings;
+
+/// Prints the verdict. A deny ends the program with 1.
+pub(crate) fn run(args: &ExplainArgs, surroundings: &Surroundings) -> Result<(), Failure> {
+    let (method, url) = args.request();
+    let wanted = Wanted::parse(method, url).map_err(Failure::input)?;
+    let operator = OperatorArgs { config: args.config.clone(), state_dir: None };
+    let serve = ServeArgs { operator, ..ServeArgs::default() };
+    let settings = Settings::resolve(&serve, surroundings).map_err(Failure::input)?;
+    let rules = address_rules(&settings.addresses, &settings.environments)?;
+    let text = read_text(&args.environment)?;
+    let environment =
+        compile_under(&text, &default_id(&args.environment), &rules).map_err(|found| {
+            for problem in &found.problems {
+                complain(format_args!("{}: {problem}", args.environment.display()));
+            }
+            Failure::shown()
+        })?;
+    let verdict = judge(&wanted, &environment, &rules);
+    let document = serde_json::from_str(&text).unwrap_or_default();
+    if args.json {
+        say(as_json(&verdict, &environment, &document))?;
+    } else {
+        let style = Style::of(&io::stdout(), surroundings.no_color.as_deref());
+        say(as_text(&verdict, &document, style))?;
+    }
+    verdict.map(drop).map_err(|_| Failure::shown())
+}
+
+/// A request that nobody sent.
+#[derive(Debug, PartialEq)]
+struct Wanted<'a> {
+    scheme: Scheme,
+    destination: Destination,
+    method: &'a str,
+    path: &'a str,
+}
+
+impl<'a> Wanted<'a> {
+    fn parse(method: &'a str, url: &'a str) -> Result<Wanted<'a>, String> {
+        http::Method::from_bytes(method.as_bytes())
+            .map_err(|_| format!("`{method}` is no method"))?;
+        let (scheme, rest) =
+            split_scheme(url).ok_or_else(|| format!("`{url}`: write http://… or https://…"))?;
+        if !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!("`{url}`: write blanks and letters beyond ASCII percent-encoded"));
+        }
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let authority = Authority::from_wire(authority.as_bytes())
+            .map_err(|error| format!("`{authority}`: {error}"))?;
+        let port = authority.port.unwrap_or(scheme.default_port());
+        Ok(Wanted {
+            scheme,
+            destination: Destination { host: authority.host, port },
+            method,
+            path: if path.is_empty() { "/" } else { path },
+        })
+    }
+}
+
+fn split_scheme(url: &str) -> Option<(Scheme, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    match scheme.to_ascii_lowercase().as_str() {
+        "http" => Some((Scheme::Http, rest)),
+        "https" => Some((Scheme::Https, rest)),
+        _ => None,
+    }
+}
+
+fn judge(
+    wanted: &Wanted<'_>,
+    environment: &Environment,
+    rules: &AddressRules,
+) -> Result<RequestVerdict, Denial> {
+    let policy = &environment.policy;
+    let judged = || {
+        if wanted.scheme == Scheme::Https {
+            policy.judge_tunnel(&wanted.destination)?;
+        }
+        let Wanted { scheme, destination, method, path } = wanted;
+        policy.judge_request(&Request { destination, scheme: *scheme, method, path })
+    };
+    let verdict = judged().map_err(|denial| denial.in_environment(&environment.id))?;
+    if let Host::Address(address) = &wanted.destination.host {
+        rules
+            .judge(SocketAddr::new(*address, wanted.destination.port))
+            .map_err(|refusal| Denial::new(Reason::AddressNotAllowed, refusal.to_string()))?;
+    }
+    match verdict.credentials.first() {
+        // There is no store of credentials yet.
+        Some(credential) => Err(Denial::new(
+            Reason::CredentialUnavailable,
+            format!("the credential {} is not stored", credential.as_str()),
+        )),
+        None => Ok(verdict),
+    }
+}
+
+fn as_text(verdict: &Result<RequestVerdict, Denial>, document: &Value, style: Style) -> String {
+    match verdict {
+        Ok(verdict) => {
+            let mut text = format!("{}   {}", style.good("allow"), entry(verdict.entry, document));
+            if verdict.injects() {
+                text += &format!("\ninject  {}", injected(verdict).join(", "));
+            }
+            text
+        }
+        Err(denial) => {
+            let code = denial.reason.code();
+            let mut text = format!("{}    {code}: {}", style.bad("deny"), denial.message);
+            if let Some(fix) = &denial.fix {
+                text += &format!("\nfix     add {fix} to network.allowlist");
+            }
+            text
+        }
+    }
+}
+
+fn as_json(
+    verdict: &Result<RequestVerdict, Denial>,
+    environment: &Environment,
+    document: &Value,
+) -> Value {
+    let id = environment.id.as_str();
+    match verdict {
+        Ok(verdict) => json!({
+            "verdict": "allow",
+            "environment_id": id,
+            "entry": verdict.entry,
+            "domain": domain(verdict.entry, document),
+            "injected": injected(verdict),
+        }),
+        Err(denial) => json!({
+            "verdict": "deny",
+            "environment_id": id,
+            "reason": denial.reason.code(),
+            "message": denial.message,
+            "fix": denial.fix,
+        }),
+    }
+}
+
+/// Names, never values.
+fn injected(verdict: &RequestVerdict) -> Vec<&str> {
+    verdict.headers.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+fn entry(index: usize, document: &Value) -> String {
+    match domain(index, document) {
+        Some(domain) => format!("network.allowlist[{index}] {domain}"),
+        None => "the file has no network: every public destination on ports 80 and 443".to_owned(),
+    }
+}
+
+fn domain(index: usize, document: &Value) -> Option<&str> {
+    document.get("network")?.get("allowlist")?.get(index)?.get("domain")?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"{"environment_id": "e", "network": {"allowlist": [
+        {"domain": "api.example.com", "methods": ["GET"], "transform": {"Authorization": "Bearer s3cret"}},
+        {"domain": "stored.example.com", "credential": "token"},
+        {"domain": "*"}]}}"#;
+
+    fn explained(method: &str, url: &str) -> (String, Value) {
+        explained_in(FILE, method, url)
+    }
+
+    fn explained_in(file: &str, method: &str, url: &str) -> (String, Value) {
+        let rules = AddressRules::default();
+        let environment = compile_under(file, "e", &rules).unwrap();
+        let verdict = judge(&Wanted::parse(method, url).unwrap(), &environment, &rules);
+        let document = serde_json::from_str(file).unwrap();
+        let json = as_json(&verdict, &environment, &document);
+        (as_text(&verdict, &document, Style::Plain), json)
+    }
+
+    #[test]
+    fn an_allowed_request_names_its_entry_and_what_is_injected_never_its_value() {
+        let (text, json) = explained("GET", "https://API.example.com?q#f");
+        assert_eq!(text, "allow   network.allowlist[0] api.example.com\ninject  authorization");
+        assert_eq!(json["injected"], json!(["authorization"]));
+        assert!(!json.to_string().contains("s3cret"));
+    }
+
+    #[test]
+    fn a_denied_request_has_its_reason() {
+        let (text, json) = explained("POST", "https://api.example.com/");
+        assert!(text.starts_with("deny    method_not_allowed: "), "{text}");
+        assert_eq!(json["reason"], "method_not_allowed");
+        assert_eq!(explained("GET", "https://a.example.com:8443/").1["reason"], "port_not_allowed");
+        assert_eq!(explained("GET", "http://api.example.com/").1["reason"], "injection_needs_tls");
+        assert_eq!(explained("GET", "http://x.localhost/").1["reason"], "address_not_allowed");
+        assert_eq!(explained("GET", "http://10.0.0.1/").1["reason"], "address_not_allowed");
+        let stored = explained("GET", "https://stored.example.com/").1;
+        assert_eq!(stored["reason"], "credential_unavailable");
+    }
+
+    #[test]
+    fn an_environment_without_network_says_so() {
+        let (text, json) = explained_in("{}", "GET", "https://a.example.com/");
+        assert!(text.starts_with("allow   the file has no network"), "{text}");
+        assert_eq!(json["domain"], Value::Null);
+    }
+
+    #[test]
+    fn reads_urls_as_the_data_path_does() {
+        let wanted = Wanted::parse("GET", "HTTPS://a.example.com:8443/b/../c?d").unwrap();
+        assert_eq!((wanted.destination.port, wanted.path), (8443, "/b/../c"));
+        assert_eq!(Wanted::parse("GET", "http://[2a00:1::1]").unwrap().path, "/");
+        for url in
+            ["a.example.com", "ftp://a.example.com/", "https://", "https://a b/", "https://127.1/"]
+        {
+            assert!(Wanted::parse("GET", url).is_err(), "{url}");
+        }
+        assert!(Wanted::parse("GE T", "https://a.example.com/").is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! The program `outgate`: the network gateway of a sandbox.
+//!
+//! ```text
+//! main ── cli ── serve ── app      bind everything, say where, serve, drain
+//!                 │        ├────── management, metrics
+//!                 │        └────── reload     files that change, SIGHUP
+//!                 └ config         flags + operator's file + defaults → Settings
+//!          ├──── demo              the same parts, an origin and curl, in front of a person
+//!          ├──── check, explain    what policy makes of a file, of a request
+//!          └──── ca                what clients must trust
+//! ```
+//!
+//! What decides is in `outgate-policy`, what carries bytes in `outgate-proxy`, what signs and
+//! verifies in `outgate-certs`; here they are put together.
+
+mod app;
+mod audit;
+mod ca;
+mod check;
+mod cli;
+mod config;
+mod console;
+mod demo;
+mod environments;
+mod explain;
+mod failure;
+mod management;
+mod metrics;
+mod process;
+mod reload;
+mod serve;
+mod state_dir;
+mod surroundings;
+mod telemetry;
+mod trust_variables;
+mod watch;
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command};
+use crate::console::Style;
+use crate::failure::Failure;
+use crate::surroundings::Surroundings;
+
+fn main() -> ExitCode {
+    let surroundings = Surroundings::read();
+    match run(&surroundings) {
+        Ok(code) => code,
+        Err(failure) => {
+            console::report(&failure, Style::of(&io::stderr(), surroundings.no_color.as_deref()));
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn run(surroundings: &Surroundings) -> Result<ExitCode, Failure> {
+    process::forbid_dumps()?;
+    let cli = match Cli::parse_from_args(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(error) => return cli::refuse(&error).map(|()| ExitCode::SUCCESS),
+    };
+    // The demo tells its own story.
+    let level = if matches!(cli.command, Command::Demo(_)) { "error" } else { "info" };
+    telemetry::start(surroundings, level)?;
+    match cli.command {
+        Command::Serve(args) => serve::run(&args, surroundings)?,
+        Command::Check(args) => check::run(&args, surroundings)?,
+        Command::Ca(command) => ca::run(command, surroundings)?,
+        Command::Explain(args) => explain::run(&args, surroundings)?,
+        Command::Demo(args) => demo::run(&args, surroundings)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,91 @@
+//! Which paths are there, and who may call them?
+
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::json;
+
+use super::{ManagementKey, Shown};
+
+/// A request's body: the largest document that is ever sent here has a few thousand entries.
+const BODY_BYTES: usize = 8 << 20;
+
+/// The text format that Prometheus has always read.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The key, where Google's SDKs put it.
+const KEY_HEADER: &str = "x-goog-api-key";
+
+/// Everything behind the key, and the two probes beside it.
+pub(super) fn router(key: ManagementKey, shown: Shown) -> Router {
+    let guarded = Router::new()
+        .route("/metrics", get(metrics).fallback(unknown_path))
+        .fallback(unknown_path)
+        .layer(from_fn_with_state(Arc::new(key), require_key))
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(shown.clone());
+    Router::new()
+        .route("/healthz", get(healthz).fallback_service(guarded.clone()))
+        .route("/readyz", get(readyz).fallback_service(guarded.clone()))
+        .fallback_service(guarded)
+        .with_state(shown)
+}
+
+/// The process answers, that is all.
+async fn healthz() -> Response {
+    Json(json!({"healthy": true})).into_response()
+}
+
+/// New requests are served. A file that can't be used is no reason to say otherwise: the last good
+/// one is in force, and the other environments have nothing to do with it.
+async fn readyz(State(shown): State<Shown>) -> Response {
+    let (missing, problems) = ((shown.missing)(), (shown.problems)());
+    let mut body = json!({"ready": missing.is_empty()});
+    if !problems.is_empty() {
+        body["problems"] = problems.into();
+    }
+    if missing.is_empty() {
+        return Json(body).into_response();
+    }
+    body["missing"] = missing.into();
+    (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
+}
+
+async fn metrics(State(shown): State<Shown>) -> Response {
+    ([(header::CONTENT_TYPE, PROMETHEUS)], (shown.metrics)()).into_response()
+}
+
+async fn require_key(
+    State(key): State<Arc<ManagementKey>>,
+    headers: HeaderMap,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut given = headers.get_all(KEY_HEADER).iter();
+    match (given.next(), given.next()) {
+        (Some(value), None) if key.is(value.as_bytes()) => next.run(request).await,
+        (Some(_), _) => unauthenticated("x-goog-api-key is not the key in STATE/management.key"),
+        (None, _) => {
+            unauthenticated("x-goog-api-key is missing: send the key in STATE/management.key")
+        }
+    }
+}
+
+async fn unknown_path(request: Request) -> Response {
+    let message = format!("{} {} is not here", request.method(), request.uri().path());
+    error(StatusCode::NOT_FOUND, "NOT_FOUND", &message)
+}
+
+fn unauthenticated(message: &str) -> Response {
+    error(StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", message)
+}
+
+fn error(code: StatusCode, status: &str, message: &str) -> Response {
+    let body = json!({"error": {"code": code.as_u16(), "message": message, "status": status}});
+    (code, Json(body)).into_response()
+}

@@ -1,0 +1,187 @@
+//! What changes while the gateway runs?
+//!
+//! Environment and token files, when they change or SIGHUP asks; the operator's file and the audit
+//! file, when SIGHUP asks. All is read on a thread of its own. What can't be used changes nothing,
+//! and is a problem until it can.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outgate_policy::AddressRules;
+use outgate_proxy::Gateway;
+use tokio::sync::{Notify, watch};
+
+use crate::audit::NextOutput;
+use crate::config::{ConfigError, Settings};
+use crate::environments::{Generation, InForce, Problem, address_rules};
+use crate::failure::Failure;
+use crate::metrics::Metrics;
+use crate::watch::Watch;
+
+/// After the first sign of a change: who writes one file often writes more, and a file that is
+/// made is empty first. A fraction of the second within which a change must count.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Folders that come in sight only when others were read are read at once, this often.
+const ROUNDS: usize = 3;
+
+/// Reads the operator's file again, with the flags of the start over it.
+pub(crate) type Reread = Box<dyn Fn() -> Result<Settings, ConfigError> + Send>;
+
+/// Keeps a gateway up to date.
+pub(crate) struct Reloader {
+    reread: Reread,
+    settings: Settings,
+    rules: AddressRules,
+    in_force: InForce,
+    gateway: Arc<Gateway>,
+    audit: NextOutput,
+    metrics: Metrics,
+    /// Of what is read only when asked.
+    standing: Vec<Problem>,
+    problems: watch::Sender<Vec<Problem>>,
+}
+
+/// What a [`Reloader`] begins with.
+pub(crate) struct Loaded {
+    pub(crate) settings: Settings,
+    pub(crate) rules: AddressRules,
+    pub(crate) in_force: InForce,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Reloader {
+    pub(crate) fn new(
+        reread: Reread,
+        loaded: Loaded,
+        gateway: Arc<Gateway>,
+        audit: NextOutput,
+        metrics: Metrics,
+    ) -> Reloader {
+        let Loaded { settings, rules, in_force, problems } = loaded;
+        problems.iter().for_each(Problem::log);
+        let problems = watch::Sender::new(problems);
+        let standing = Vec::new();
+        Reloader { reread, settings, rules, in_force, gateway, audit, metrics, standing, problems }
+    }
+
+    /// What can't be used now.
+    pub(crate) fn problems(&self) -> watch::Receiver<Vec<Problem>> {
+        self.problems.subscribe()
+    }
+
+    /// Reads what changes, and everything when `asked`, until `stop` turns true or its sender is
+    /// gone.
+    pub(crate) async fn run(mut self, asked: Arc<Notify>, mut stop: watch::Receiver<bool>) {
+        let mut watch = Watch::new()
+            .inspect_err(|error| tracing::warn!(%error, "files can't be watched: use SIGHUP"))
+            .ok();
+        loop {
+            self.follow(&mut watch);
+            tokio::select! {
+                () = asked.notified() => self.read_all(),
+                () = changed(&mut watch) => {
+                    tokio::time::sleep(SETTLE).await;
+                    watch.iter_mut().for_each(Watch::forget);
+                    self.read(false);
+                }
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
+    /// Watches what matters now. What was read before it was watched is read again.
+    fn follow(&mut self, watch: &mut Option<Watch>) {
+        let Some(watch) = watch else { return };
+        for _ in 0..ROUNDS {
+            let (files, folders) = self.in_force.paths(&self.settings.environments);
+            if !watch.set(&files, &folders) {
+                return;
+            }
+            self.read_quietly();
+        }
+    }
+
+    /// Everything, the operator's file and the audit file too.
+    fn read_all(&mut self) {
+        tracing::info!("SIGHUP: everything is read again");
+        self.standing.clear();
+        if let Err(failure) = self.read_operator() {
+            self.stands("the operator's file", failure, "what it said last is in force");
+        }
+        if let Err(failure) = self.audit.open(&self.settings.audit) {
+            self.stands("the audit file", failure, "the old one is written on");
+        }
+        self.standing.iter().for_each(Problem::log);
+        self.read(true);
+    }
+
+    fn read_operator(&mut self) -> Result<(), Failure> {
+        let new = (self.reread)().map_err(Failure::input)?;
+        let rules = address_rules(&new.addresses, &new.environments)?;
+        for name in self.settings.differs_for_a_restart(&new) {
+            tracing::warn!("[{name}] has changed: a restart puts it in force");
+        }
+        new.warn_of_dangers();
+        self.rules = rules;
+        self.settings.addresses = new.addresses;
+        self.settings.environments = new.environments;
+        self.settings.audit = new.audit;
+        Ok(())
+    }
+
+    fn stands(&mut self, what: &str, failure: Failure, instead: &'static str) {
+        let details = failure.message().into_iter().map(str::to_owned).collect();
+        let place = PathBuf::from(what);
+        self.standing.push(Problem { place, details, instead, refuses_start: false });
+    }
+
+    /// The environments' files; their policies are in force when this returns.
+    fn read(&mut self, anew: bool) {
+        let environments = self.put_in_force(anew);
+        let problems = self.problems.borrow().len();
+        self.metrics.reloaded(problems > 0);
+        tracing::info!(environments, problems, "environment files were read");
+    }
+
+    /// The same without a word: nobody changed anything.
+    fn read_quietly(&mut self) {
+        self.put_in_force(false);
+    }
+
+    fn put_in_force(&mut self, anew: bool) -> usize {
+        let sources = &self.settings.environments;
+        let Generation { environments, gone, mut problems } =
+            self.in_force.read(sources, &self.rules, anew);
+        let count = environments.iter().len();
+        self.gateway.replace_environments(environments);
+        for environment in gone {
+            tracing::warn!(environment = %environment.id(), "its file is gone: all is denied to it");
+            environment.retire(self.rules.clone());
+        }
+        let known = self.problems.borrow().clone();
+        problems.iter().filter(|one| anew || !known.contains(one)).for_each(Problem::log);
+        problems.extend(self.standing.iter().cloned());
+        let is_mended = |old: &&Problem| !problems.iter().any(|new| new.place == old.place);
+        for mended in known.iter().filter(is_mended) {
+            tracing::info!(file = %mended.place.display(), "it is good again, or gone");
+        }
+        self.problems.send_replace(problems);
+        count
+    }
+}
+
+/// Never ready where nothing can be watched.
+async fn changed(watch: &mut Option<Watch>) {
+    if let Some(watching) = watch {
+        match watching.changed().await {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::error!(%error, "files are not watched any more: use SIGHUP");
+                *watch = None;
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
