@@ -122,16 +122,19 @@ impl Pool {
         }
     }
 
-    /// Closes what was unused for too long.
+    /// Closes what was unused for too long, and of what many used at once what is over the bound.
     pub(crate) fn sweep(&self) {
         let longest = self.longest;
-        self.lock().retain(
+        let mut connections = self.lock();
+        connections.retain(
             |resting| resting.since.elapsed() < longest && !resting.connection.is_closed(),
             |shared| {
                 !shared.is_closed()
                     && shared.unused_since().is_none_or(|since| since.elapsed() < longest)
             },
         );
+        let unused = connections.unused().len();
+        connections.drop_oldest(unused.saturating_sub(self.most));
     }
 
     /// Closes what nobody uses, and from now on what is given back.
@@ -189,15 +192,22 @@ impl Connections {
     /// Where there are `most`, closes the quarter of the unused ones that was unused for longest:
     /// so a client that asks for ever new names does not make every request search them all.
     fn make_room(&mut self, most: usize) {
-        if self.count < most {
-            return;
+        if self.count >= most {
+            let unused = self.unused().len();
+            self.drop_oldest(unused.div_ceil(4));
         }
-        let mut since: Vec<Instant> = self.by_origin.values().flat_map(OfOrigin::unused).collect();
-        if since.is_empty() {
-            return;
-        }
-        let quarter = since.len() / 4;
-        let (_, &mut oldest, _) = since.select_nth_unstable(quarter);
+    }
+
+    /// When each of those that nobody uses was used last.
+    fn unused(&self) -> Vec<Instant> {
+        self.by_origin.values().flat_map(OfOrigin::unused).collect()
+    }
+
+    /// Closes the `number` of those unused for longest.
+    fn drop_oldest(&mut self, number: usize) {
+        let mut since = self.unused();
+        let Some(last) = number.checked_sub(1).filter(|last| *last < since.len()) else { return };
+        let (_, &mut oldest, _) = since.select_nth_unstable(last);
         self.retain(
             |resting| resting.since > oldest,
             |shared| shared.unused_since().is_none_or(|since| since > oldest),

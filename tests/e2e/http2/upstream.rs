@@ -26,6 +26,27 @@ fn requests_of_all_clients_share_one_connection() {
 }
 
 #[test]
+fn no_more_connections_rest_than_may() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.http2(NAME).start();
+        let environment = json!({"network": {"allowlist": [{"domain": NAME}]}});
+        let builder = world.gateway_builder().environment(&environment);
+        let gateway = builder.configuration("[limits]\nidle_upstream = 0\n").start();
+        let ask = || assert_eq!(gateway.curl("https://api.example.com/").run().status, 200);
+        ask();
+        ask();
+        assert_eq!(origin.connections(), 1, "the control: until it is swept it is shared");
+        let swept = || {
+            ask();
+            origin.connections() > 1
+        };
+        std::thread::sleep(Duration::from_secs(6));
+        assert!(wait_until(Duration::from_secs(6), swept), "it rests though none may");
+    });
+}
+
+#[test]
 fn an_origin_that_takes_one_stream_at_a_time_gets_no_second() {
     isolated(|| {
         let world = world!();
