@@ -153,7 +153,7 @@ fn writes_one_line_however_the_client_vanishes() {
                 let Some(head) = connection.head() else { return };
                 match head.start_line.split(' ').nth(1) {
                     Some("/download") => {
-                        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+                        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n");
                         while connection.send([b'x'; 65536]) {}
                     }
                     _ => while !connection.bytes().is_empty() {},

@@ -15,7 +15,7 @@ fn restless(world: &World) -> Origin {
     let script = |connection: &mut Connection| {
         let Some(head) = connection.head() else { return };
         if head.start_line.contains("/download") {
-            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n");
             while connection.send([b'x'; 65536]) {}
         }
         while !connection.bytes().is_empty() {}
