@@ -11,14 +11,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outgate_certs::Leaves;
-use outgate_proxy::{AuditSink, AuditWriter, Gateway, Listener, Parts, Refusals, Resolver};
+use outgate_proxy::{
+    AuditSink, AuditWriter, Environments, Gateway, Listener, Parts, Refusals, Resolver,
+};
 use serde::Serialize;
 
-use self::bind::Sockets;
+pub(crate) use self::bind::Sockets;
 pub(crate) use self::running::Running;
 use crate::audit::AuditOutput;
 use crate::ca;
-use crate::config::{BindAddress, ConnectRefusals, Settings};
+use crate::config::{BindAddress, ConnectRefusals, Settings, Way};
 use crate::environments::{Generation, InForce, address_rules};
 use crate::failure::Failure;
 use crate::management::{Management, ManagementKey};
@@ -29,8 +31,7 @@ use crate::state_dir;
 /// A gateway whose every address is bound, and that serves none of them yet.
 pub(crate) struct App {
     gateway: Arc<Gateway>,
-    listeners: Vec<Listener>,
-    explicit: Vec<BindAddress>,
+    sockets: Sockets,
     management: Management,
     key: ManagementKey,
     audit: (AuditWriter, AuditOutput),
@@ -47,6 +48,16 @@ impl App {
         reread: Reread,
         resolver: Resolver,
     ) -> Result<App, Failure> {
+        App::over(settings, reread, resolver, Sockets::bind)
+    }
+
+    /// The same with sockets from elsewhere, asked for once the environments are known.
+    pub(crate) fn over(
+        settings: Settings,
+        reread: Reread,
+        resolver: Resolver,
+        sockets: impl FnOnce(&Settings, &Environments) -> Result<Sockets, Failure>,
+    ) -> Result<App, Failure> {
         state_dir::open(&settings.state_dir).map_err(Failure::start)?;
         settings.warn_of_dangers();
         let authority = Arc::new(ca::authority(&settings)?);
@@ -57,7 +68,7 @@ impl App {
         let output = AuditOutput::open(&settings.audit)?;
         let key = ManagementKey::load_or_create(&settings.state_dir).map_err(Failure::start)?;
 
-        let sockets = Sockets::bind(&settings, &environments)?;
+        let sockets = sockets(&settings, &environments)?;
         let management = Management::bind(&settings.management).map_err(Failure::start)?;
 
         let (audit, writer) = AuditSink::new(settings.limits.audit_wait);
@@ -68,8 +79,9 @@ impl App {
             resolver,
             audit,
             refusals: settings.connect_refusals.into(),
+            captures_ipv6: sockets.listeners.iter().any(Listener::captures_ipv6),
         });
-        let own = sockets.addresses.iter().chain([management.address()]);
+        let own = sockets.addresses().chain([management.address()]);
         gateway.bound(own.filter_map(BindAddress::tcp).collect());
         let (metrics, ca) = (Metrics::new(), ca::certificate_path(&settings)?);
         let loaded = Loaded { settings, rules, in_force, problems };
@@ -77,8 +89,7 @@ impl App {
             Reloader::new(reread, loaded, Arc::clone(&gateway), output.next(), metrics.clone());
         Ok(App {
             gateway,
-            listeners: sockets.listeners,
-            explicit: sockets.addresses,
+            sockets,
             management,
             key,
             audit: (writer, output),
@@ -89,32 +100,36 @@ impl App {
     }
 
     /// Where the explicit proxy really listens.
-    pub(crate) fn explicit(&self) -> &[BindAddress] {
-        &self.explicit
+    pub(crate) fn explicit(&self) -> impl Iterator<Item = &BindAddress> {
+        self.sockets.of(Way::Explicit)
+    }
+
+    fn addresses(&self, way: Way) -> Vec<String> {
+        self.sockets.of(way).map(|bind| bind.absolute().to_string()).collect()
     }
 
     /// The line that tells a supervisor that every listener is bound (SPEC 11).
     pub(crate) fn ready(&self) -> Ready {
         Ready {
             event: "ready",
-            explicit: self.explicit.iter().map(|bind| bind.absolute().to_string()).collect(),
-            socks: [],
-            transparent: [],
-            dns: [],
+            explicit: self.addresses(Way::Explicit),
+            socks: self.addresses(Way::Socks),
+            transparent: self.addresses(Way::Transparent),
+            dns: self.addresses(Way::Dns),
             management: self.management.address().absolute().to_string(),
             ca: self.ca.clone(),
         }
     }
 }
 
-/// The ready line; the ways in that later work builds are there already, as empty lists.
+/// The ready line.
 #[derive(Debug, Serialize)]
 pub(crate) struct Ready {
     event: &'static str,
     explicit: Vec<String>,
-    socks: [String; 0],
-    transparent: [String; 0],
-    dns: [String; 0],
+    socks: Vec<String>,
+    transparent: Vec<String>,
+    dns: Vec<String>,
     management: String,
     ca: PathBuf,
 }

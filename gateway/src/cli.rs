@@ -64,6 +64,15 @@ pub(crate) struct ServeArgs {
     /// Where the explicit proxy listens: host:port, [v6]:port or unix:PATH.
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<BindAddress>,
+    /// Where the SOCKS5 proxy listens.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) socks: Option<BindAddress>,
+    /// Where connections come in that the network leads here (nft redirect, TPROXY).
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) transparent: Option<BindAddress>,
+    /// Where the names of sandboxes are answered, over UDP and TCP.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) dns: Option<BindAddress>,
     /// Where the management API listens: a loopback address or unix:PATH.
     #[arg(long, value_name = "ADDR|unix:PATH")]
     pub(crate) management: Option<BindAddress>,
@@ -164,13 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn serve_takes_many_environments_and_one_listener() {
+    fn serve_takes_many_environments_and_one_listener_of_a_kind() {
         let line = "outgate serve --environment a.json --environment b.json --listen [::1]:0 \
+                    --socks [::1]:1080 --transparent 127.0.0.1:1 --dns 127.0.0.1:53 \
                     --management unix:/tmp/m.sock --origin-roots r.pem --state-dir s --config o.toml";
         let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
         let Command::Serve(args) = parse(&line).unwrap().command else { panic!("not serve") };
         assert_eq!(args.environments.len(), 2);
         assert_eq!(args.listen, Some("[::1]:0".parse().unwrap()));
+        assert_eq!(args.socks, Some("[::1]:1080".parse().unwrap()));
+        assert_eq!(args.transparent, Some("127.0.0.1:1".parse().unwrap()));
+        assert_eq!(args.dns, Some("127.0.0.1:53".parse().unwrap()));
         assert_eq!(args.management, Some(BindAddress::Unix("/tmp/m.sock".into())));
         assert!(parse("outgate serve --listen 127.0.0.1:0 --listen 127.0.0.1:1").is_err());
     }
@@ -182,9 +195,6 @@ mod tests {
             "outgate hook pre",
             "outgate verify",
             "outgate credentials list",
-            "outgate serve --socks 127.0.0.1:1080",
-            "outgate serve --transparent 127.0.0.1:1",
-            "outgate serve --dns 127.0.0.1:53",
             "outgate help",
         ] {
             assert!(parse(line).unwrap_err().use_stderr(), "{line}");

@@ -2,7 +2,7 @@
 //!
 //! Flags, the operator's file (SPEC 12) and defaults become one [`Settings`] value; nothing after
 //! it looks at any of them again. A flag replaces what the file says of the same thing: `--listen`
-//! all its explicit listeners, `--environment` all its environments, `--management` its management
+//! all its explicit listeners (`--socks`, `--transparent`, `--dns` likewise), `--environment` all its environments, `--management` its management
 //! listener, `--origin-roots` its roots. Paths in the file are relative to the file, paths in
 //! flags to the working directory.
 
@@ -11,6 +11,7 @@ mod block;
 mod document;
 mod environment;
 mod error;
+mod listeners;
 mod unsupported;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(crate) use self::document::ConnectRefusals;
 use self::document::{AddressesSection, CaSection, Document, Kind, ListenerSection};
 pub(crate) use self::environment::{EnvironmentSource, KnownBy};
 pub(crate) use self::error::ConfigError;
+pub(crate) use self::listeners::{ClientListener, Way};
 use crate::cli::ServeArgs;
 use crate::state_dir;
 use crate::surroundings::Surroundings;
@@ -32,7 +34,7 @@ use crate::surroundings::Surroundings;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) state_dir: PathBuf,
-    pub(crate) explicit: Vec<ExplicitListener>,
+    pub(crate) listeners: Vec<ClientListener>,
     /// A Unix socket or a loopback address.
     pub(crate) management: BindAddress,
     pub(crate) environments: Vec<EnvironmentSource>,
@@ -45,16 +47,6 @@ pub(crate) struct Settings {
     pub(crate) connect_refusals: ConnectRefusals,
     pub(crate) audit: AuditFile,
     pub(crate) limits: Limits,
-}
-
-/// One place where clients of the explicit proxy come in.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ExplicitListener {
-    pub(crate) bind: BindAddress,
-    /// Whoever comes in here is this environment.
-    pub(crate) environment: Option<String>,
-    /// Given by a flag, or the default: SPEC 2 gives it to the only environment there is.
-    pub(crate) implied: bool,
 }
 
 /// The operator's own CA.
@@ -70,9 +62,6 @@ pub(crate) enum AuditFile {
     Stderr,
     Path(PathBuf),
 }
-
-/// Where the explicit proxy listens when nobody says otherwise.
-const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 impl Settings {
     /// Reads the operator's file, if one is named, and lays the flags over it.
@@ -91,7 +80,7 @@ impl Settings {
         let management = management(args, &mut listeners, folder, &state_dir)?;
         Ok(Settings {
             management,
-            explicit: explicit(args, listeners, folder)?,
+            listeners: listeners::resolve(args, listeners, folder)?,
             environments: environment::sources(&args.environments, document.environment, folder)?,
             ca: document.ca.map(|ca| ca.resolve(folder)),
             addresses: document.addresses.resolve(),
@@ -114,7 +103,7 @@ impl Settings {
     pub(crate) fn differs_for_a_restart(&self, new: &Settings) -> Vec<&'static str> {
         let differences = [
             ("state_dir", self.state_dir != new.state_dir),
-            ("listener", self.explicit != new.explicit || self.management != new.management),
+            ("listener", self.listeners != new.listeners || self.management != new.management),
             ("ca", self.ca != new.ca),
             ("origin", self.origin_roots != new.origin_roots),
             ("refusals", self.connect_refusals != new.connect_refusals),
@@ -131,7 +120,7 @@ fn management(
     state_dir: &Path,
 ) -> Result<BindAddress, ConfigError> {
     let mut named: Vec<_> =
-        listeners.extract_if(.., |section| *section.kind.get_ref() == Kind::Management).collect();
+        listeners.extract_if(.., |section| section.kind == Kind::Management).collect();
     if named.len() > 1 {
         return Err(ConfigError::ManyManagement);
     }
@@ -145,26 +134,6 @@ fn management(
     };
     // No sandbox may reach it, and its key crosses the wire in the clear.
     if address.is_local() { Ok(address) } else { Err(ConfigError::ManagementNotLocal(address)) }
-}
-
-fn explicit(
-    args: &ServeArgs,
-    listeners: Vec<ListenerSection>,
-    folder: &Path,
-) -> Result<Vec<ExplicitListener>, ConfigError> {
-    if args.listen.is_none() && !listeners.is_empty() {
-        let named = listeners.into_iter().map(|section| ExplicitListener {
-            bind: section.bind.relative_to(folder),
-            environment: section.environment,
-            implied: false,
-        });
-        return Ok(named.collect());
-    }
-    let bind = match &args.listen {
-        Some(flag) => flag.clone(),
-        None => DEFAULT_LISTEN.parse()?,
-    };
-    Ok(vec![ExplicitListener { bind, environment: None, implied: true }])
 }
 
 fn origin_roots(args: &ServeArgs, from_file: Vec<PathBuf>, folder: &Path) -> Vec<PathBuf> {

@@ -24,6 +24,7 @@ const RELOADS: &str = "outgate_reloads_total";
 const PROBLEMS: &str = "outgate_problems";
 const ENVIRONMENTS: &str = "outgate_environments";
 const CONNECTIONS: &str = "outgate_connections";
+const DNS: &str = "outgate_dns_queries_total";
 const PLACES_TAKEN: &str = "outgate_audit_places_taken";
 const PLACES: &str = "outgate_audit_places";
 
@@ -144,6 +145,10 @@ fn render_now(gateway: &Gateway, problems: usize) -> String {
             let id = environment.id().to_string();
             gauge!(CONNECTIONS, "environment" => id).set(number(environment.open_connections()));
         }
+        describe_counter!(DNS, "Questions of sandboxes for names, by the kind of the answer.");
+        for (answer, count) in gateway.dns_answers_given() {
+            counter!(DNS, "answer" => answer).absolute(count);
+        }
         describe_gauge!(PLACES_TAKEN, "Open requests and tunnels, and unwritten audit lines.");
         gauge!(PLACES_TAKEN).set(number(audit.places_taken()));
         describe_gauge!(PLACES, "How many of them there may be.");
@@ -206,6 +211,7 @@ mod tests {
             PROBLEMS,
             ENVIRONMENTS,
             CONNECTIONS,
+            DNS,
             PLACES_TAKEN,
             PLACES,
         ] {

@@ -8,11 +8,21 @@ mod class;
 mod rules;
 mod set;
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use ipnet::{Ipv4Net, Ipv6Net};
+
 use crate::host::Host;
 
 pub use class::AddressClass;
 pub(crate) use class::embedded_ipv4;
 pub use rules::{AddressConfig, AddressRefusal, AddressRules};
+
+/// Addresses that the gateway's DNS hands out in place of real ones; never real ones.
+pub const SYNTHETIC_IPV4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(198, 18, 0, 0), 15);
+/// The same for IPv6: a unique local prefix (RFC 4193 §3.1) whose bytes are `\xfdoutgate`.
+pub const SYNTHETIC_IPV6: Ipv6Net =
+    Ipv6Net::new_assert(Ipv6Addr::new(0xfd6f, 0x7574, 0x6761, 0x7465, 0, 0, 0, 0), 64);
 
 /// Names that mean this machine wherever they are looked up; they never are.
 pub fn is_local_name(host: &Host) -> bool {

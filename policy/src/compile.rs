@@ -46,11 +46,8 @@ pub fn compile_under(
             None
         }
     };
-    report.into_result(compiled).map(|((id, policy), warnings)| Environment {
-        id,
-        policy,
-        warnings,
-    })
+    let (environment, warnings) = report.into_result(compiled)?;
+    Ok(Environment { warnings, ..environment })
 }
 
 fn read(
@@ -58,24 +55,27 @@ fn read(
     default_id: &str,
     addresses: &AddressRules,
     report: &mut Report,
-) -> Option<(EnvironmentId, Policy)> {
+) -> Option<Environment> {
     let place = Place::Root;
     let object = Object::read(document, &place, report)?;
     refuse_near_misses_of_network(&object, report);
     object.warn_of_unknown(&FIELDS, report);
     read_type(&object, report);
     let id = read_id(&object, default_id, report);
-    if let Some(env) = object.get("env") {
-        env::check(env, &place.key("env"), report);
-    }
-    if let Some(sources) = object.get("sources") {
-        sources::check(sources, &place.key("sources"), report);
-    }
+    let env = object.get("env").map(|env| env::read(env, &place.key("env"), report));
+    let sources =
+        object.get("sources").map(|list| sources::read(list, &place.key("sources"), report));
     let policy = match object.get("network") {
         None => Some(Policy::open()),
         Some(network) => network::read(network, &place.key("network"), addresses, report),
     };
-    Some((id?, policy?))
+    Some(Environment {
+        id: id?,
+        policy: policy?,
+        env: env.unwrap_or_default(),
+        sources: sources.unwrap_or_default(),
+        warnings: Vec::new(),
+    })
 }
 
 /// An unknown field is only warned of out here, but an absent `network` opens everything: a

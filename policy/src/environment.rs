@@ -4,6 +4,8 @@ use crate::document::Document;
 use crate::id::EnvironmentId;
 use crate::policy::Policy;
 use crate::problem::Problem;
+use crate::source::Source;
+use crate::variable::EnvValue;
 
 /// One sandbox's configuration, compiled.
 #[derive(Debug)]
@@ -12,6 +14,10 @@ pub struct Environment {
     pub id: EnvironmentId,
     /// What may leave, and with what.
     pub policy: Policy,
+    /// The sandbox's own variables, each name once, in the order of the file.
+    pub env: Vec<(String, EnvValue)>,
+    /// What is brought into the sandbox, in the order of the file; no two targets overlap.
+    pub sources: Vec<Source>,
     /// What is worth a look; the file is in force all the same.
     pub warnings: Vec<Problem>,
 }

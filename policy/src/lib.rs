@@ -56,9 +56,14 @@ mod path;
 mod pattern;
 mod policy;
 mod problem;
+mod source;
+mod variable;
 mod verdict;
 
-pub use address::{AddressClass, AddressConfig, AddressRefusal, AddressRules, is_local_name};
+pub use address::{
+    AddressClass, AddressConfig, AddressRefusal, AddressRules, SYNTHETIC_IPV4, SYNTHETIC_IPV6,
+    is_local_name,
+};
 pub use authority::{Authority, AuthorityError};
 pub use compile::{compile, compile_under};
 pub use destination::{Destination, Scheme};
@@ -70,4 +75,6 @@ pub use id::{CredentialId, EnvironmentId, IdError};
 pub use pattern::{HostPattern, PatternError};
 pub use policy::{Policy, Request};
 pub use problem::{Problem, Problems};
+pub use source::{Source, Target, TargetError};
+pub use variable::EnvValue;
 pub use verdict::{Denial, Reason, RequestVerdict, TunnelVerdict, excerpt};

@@ -1,6 +1,9 @@
 //! Which files load, and is every problem of one that doesn't said at once, with its place?
 
-use outgate_policy::{AddressConfig, AddressRules, Environment, Reason, compile, compile_under};
+use outgate_policy::{
+    AddressConfig, AddressRules, EnvValue, Environment, Reason, Source, Target, compile,
+    compile_under,
+};
 use serde_json::{Value, json};
 
 fn load(file: &Value) -> Environment {
@@ -139,10 +142,8 @@ fn reports_every_problem_of_a_file_at_once() {
             "environment_id",
             "env.A=",
             "env.A=",
-            "env",
             "sources[0].type",
             "sources[0].target",
-            "sources",
             "network.allowlist[0].domain",
             "network.allowlist[0].ports[0]",
             "network.allowlist[0].ports[1]",
@@ -163,9 +164,9 @@ fn checks_the_other_fields_of_an_entry_without_a_valid_domain() {
         json!({"domain": "a b", "scrub": 1, "tls": "passthrough", "paths": ["/x"], "origin": 1});
     let said = problems_of_entry(entry);
     let places: Vec<_> = said.iter().filter_map(|line| line.split(": ").next()).collect();
-    let fields = ["domain", "tls", "origin", "scrub", "paths"]
-        .map(|field| format!("network.allowlist[0].{field}"));
-    assert_eq!(places.len(), 5, "{said:?}");
+    let fields =
+        ["domain", "origin", "scrub", "paths"].map(|field| format!("network.allowlist[0].{field}"));
+    assert_eq!(places.len(), 4, "{said:?}");
     assert!(fields.iter().all(|field| places.contains(&field.as_str())), "{said:?}");
 }
 
@@ -309,8 +310,6 @@ fn loads_entries_for_addresses_that_the_operator_opened() {
 #[test]
 fn refuses_what_has_no_effect_yet() {
     let table = [
-        ("tls", json!("passthrough")),
-        ("allow_ech", json!(true)),
         ("scrub", json!(true)),
         ("strip", json!(["X-Api-Key", "query:key"])),
         ("drop_set_cookie", json!(true)),
@@ -324,17 +323,74 @@ fn refuses_what_has_no_effect_yet() {
             "not supported yet",
         );
     }
-    let tcp = json!({"domain": "a.test", "ports": [22], "protocol": "tcp"});
-    refuses(tcp, ".protocol", "not supported yet");
     let env = json!({"env": {"MODE": "test", "KEY": {"credential": "k"}}, "network": "disabled"});
-    assert_eq!(problems(&env.to_string()), ["env: not supported yet"]);
-    let sources = json!({"sources": [
+    assert_eq!(problems(&env.to_string()), ["env.KEY: not supported yet"]);
+}
+
+#[test]
+fn reads_the_variables_of_the_sandbox_in_their_order() {
+    let text = r#"{"env": {"MODE": "test", "KEY": {"value": "hunter2"}, "EMPTY": ""}}"#;
+    let environment = compile(text, "file").expect("an environment");
+    let plain = |name: &str, text: &str| (name.to_owned(), EnvValue::Plain(text.to_owned()));
+    assert_eq!(
+        environment.env,
+        [plain("MODE", "test"), plain("KEY", "hunter2"), plain("EMPTY", "")]
+    );
+    assert!(!format!("{environment:?}").contains("hunter2"), "{environment:?}");
+}
+
+#[test]
+fn reads_the_sources_of_the_sandbox() {
+    let environment = load(&json!({"sources": [
         {"type": "inline", "target": ".agents/hooks.json", "content": "{}"},
-        {"type": "inline", "target": "a", "content": "aGk=", "encoding": "base64", "read_only": true},
+        {"type": "inline", "target": "/a/../b", "content": "aG\r\nk=", "encoding": "base64", "read_only": true},
         {"type": "repository", "source": "https://github.com/o/r", "target": "/w/r"},
-        {"type": "gcs", "source": "gs://bucket/prefix", "target": "/w/d"},
-    ]});
-    assert_eq!(problems(&sources.to_string()), ["sources: not supported yet"]);
+        {"type": "gcs", "source": "gs://bucket/a/prefix", "target": "/w/d"},
+        {"type": "gcs", "source": "gs://bucket", "target": "/w/e"},
+    ]}));
+    let target = |text: &str| Target::parse(text).expect("a target");
+    let bucket = || "bucket".to_owned();
+    assert_eq!(
+        environment.sources,
+        [
+            Source::Inline {
+                target: target(".agents/hooks.json"),
+                content: b"{}".to_vec(),
+                read_only: false
+            },
+            Source::Inline { target: target("b"), content: b"hi".to_vec(), read_only: true },
+            Source::Repository {
+                target: target("w/r"),
+                url: "https://github.com/o/r".to_owned(),
+                read_only: false
+            },
+            Source::Gcs {
+                target: target("w/d"),
+                bucket: bucket(),
+                prefix: "a/prefix".to_owned(),
+                read_only: false
+            },
+            Source::Gcs {
+                target: target("w/e"),
+                bucket: bucket(),
+                prefix: String::new(),
+                read_only: false
+            },
+        ]
+    );
+}
+
+#[test]
+fn refuses_two_sources_in_one_place() {
+    let inline = |target: &str| json!({"type": "inline", "target": target, "content": ""});
+    for (one, other) in [("a/b", "/a/b/"), ("a", "a/b"), ("a/b/c", "a"), ("a/x/../b", "a/b")] {
+        let file = json!({"sources": [inline("z"), inline(one), inline("a/bc"), inline(other)]});
+        let said = problems(&file.to_string());
+        assert!(said.iter().any(|line| line.starts_with("sources[3].target: ")), "{said:?}");
+        assert!(said.iter().any(|line| line.contains("sources[1] brings this too")), "{said:?}");
+    }
+    let apart = json!({"sources": [inline("a/b"), inline("a/bc"), inline("b"), inline("a/a")]});
+    assert_eq!(load(&apart).sources.len(), 4);
 }
 
 #[test]
@@ -414,6 +470,36 @@ fn refuses_entries_of_one_pattern_that_disagree_about_a_connection() {
           port 80 too"],
         "{said:#?}"
     );
+}
+
+#[test]
+fn refuses_a_denial_of_requests_that_pass_unseen() {
+    let with = |denial: Value| {
+        problems(
+            &json!({"network": {"allowlist": [
+                {"domain": "a.test", "ports": [443], "tls": "passthrough"},
+                {"domain": "*.a.test", "ports": [22], "protocol": "tcp"},
+                denial,
+            ]}})
+            .to_string(),
+        )
+    };
+    for denial in [
+        json!({"domain": "a.test", "deny": true, "paths": ["/x"]}),
+        json!({"domain": "a.test", "deny": true, "ports": [443], "methods": ["PUT"]}),
+        json!({"domain": "*.a.test", "deny": true, "methods": ["PUT"]}),
+    ] {
+        let said = with(denial);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("network.allowlist[2].deny: can't be kept"), "{said:?}");
+    }
+    for denial in [
+        json!({"domain": "a.test", "deny": true}),
+        json!({"domain": "a.test", "deny": true, "ports": [80], "paths": ["/x"]}),
+        json!({"domain": "x.a.test", "deny": true, "paths": ["/x"]}),
+    ] {
+        assert!(with(denial.clone()).is_empty(), "{denial}");
+    }
 }
 
 #[test]

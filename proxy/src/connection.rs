@@ -14,13 +14,23 @@ use crate::exchange::client_io::Deadlines;
 use crate::exchange::serve::{self, Ended};
 use crate::exchange::splice;
 use crate::gateway::Gateway;
+use crate::ingress::Ingress;
 use crate::ingress::explicit::{ExplicitDoor, Next};
 use crate::ingress::prefixed::Prefixed;
+use crate::ingress::transparent;
 use crate::listener::Accepted;
 use crate::tunnel;
 
-/// Serves one connection to an explicit listener until it is closed.
-pub(crate) async fn explicit(gateway: Arc<Gateway>, accepted: Accepted) {
+/// Serves one connection until it is closed.
+pub(crate) async fn serve(gateway: Arc<Gateway>, accepted: Accepted) {
+    match accepted.ingress {
+        Ingress::Explicit => explicit(gateway, accepted).await,
+        Ingress::Transparent => Box::pin(transparent::serve(gateway, accepted)).await,
+        Ingress::Socks => {}
+    }
+}
+
+async fn explicit(gateway: Arc<Gateway>, accepted: Accepted) {
     let door = Arc::new(ExplicitDoor::new(Arc::clone(&gateway), &accepted));
     let limits = gateway.limits();
     if let Err(denial) = door.take_place() {
@@ -33,8 +43,9 @@ pub(crate) async fn explicit(gateway: Arc<Gateway>, accepted: Accepted) {
         Box::pin(serve::http1(accepted.socket, &door, deadlines, limits, gateway.draining()));
     let (io, ended) = served.await;
     match door.take_next() {
-        Some(Next::Tunnel(tunnel)) => {
-            Box::pin(tunnel::run(Arc::clone(&gateway), *tunnel, io)).await;
+        Some(Next::Tunnel(opened)) => {
+            let (tunnel, passage) = *opened;
+            Box::pin(tunnel::run(Arc::clone(&gateway), tunnel, passage, io)).await;
         }
         Some(Next::Upgrade(upgrade)) => Box::pin(splice(*upgrade, io, limits)).await,
         None => end(&gateway, door.beginning(), None, io, ended).await,

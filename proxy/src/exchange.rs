@@ -20,6 +20,6 @@ pub(crate) mod run;
 pub(crate) mod serve;
 mod upgrade;
 
-pub(crate) use self::head::{Door, RequestHead, TunnelTarget};
+pub(crate) use self::head::{Door, RequestHead, TunnelTarget, named};
 
 pub(crate) use self::upgrade::{Upgrade, splice};

@@ -104,6 +104,11 @@ pub fn server_name(input: &[u8], pieces: &[usize]) -> Option<Option<String>> {
     None
 }
 
+/// What a sandbox's name server says to `input`, if anything.
+pub fn dns_answer(input: &[u8]) -> Option<Vec<u8>> {
+    crate::dns::answer_alone(input)
+}
+
 fn forwarded(input: &[u8], http2: bool) -> Vec<Vec<u8>> {
     block_on(async {
         let (mut client, server) = duplex(ROOM);
@@ -157,7 +162,7 @@ impl Recorder {
         let head = RequestHead::read(parts, Door::Tunnel(&self.target)).ok()?;
         let (name, value) = INJECTED;
         let injected = (HeaderName::from_static(name), HeaderValue::from_static(value));
-        let (request, framing) = prepare(head, vec![injected], body, None);
+        let (request, framing) = prepare(head, vec![injected], body.into(), None);
         let upload = request.body().progress();
         let (near, far) = duplex(ROOM);
         let (mut sender, connection) =

@@ -8,15 +8,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method};
-use outgate_policy::{Denial, Destination, Reason, Request, Scheme};
+use outgate_policy::{
+    Denial, Destination, Host, Protocol, Reason, Request, Scheme, TlsMode, TunnelVerdict,
+};
 
 use crate::audit::Record;
 use crate::exchange::RequestHead;
+use crate::names::Meaning;
 use crate::snapshot::{Environment, Snapshot};
 
 /// Proof that a tunnel may be opened, under one snapshot.
 pub(crate) struct TunnelGrant {
+    destination: Destination,
+    verdict: TunnelVerdict,
     snapshot: Arc<Snapshot>,
+}
+
+/// What may pass through a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Requests alone; TLS ends here.
+    Intercept,
+    /// Requests in clear, and TLS that ends at the origin.
+    Passthrough,
+    /// Any bytes.
+    Splice,
 }
 
 /// Proof that a request may be sent, with what is put on it.
@@ -32,10 +48,9 @@ pub(crate) fn admit(
     environment: &Environment,
 ) -> Result<TunnelGrant, Denial> {
     let snapshot = environment.snapshot();
-    match snapshot.policy.judge_tunnel(destination) {
-        Ok(_) => Ok(TunnelGrant { snapshot }),
-        Err(denial) => Err(denial.in_environment(environment.id())),
-    }
+    let judged = snapshot.policy.judge_tunnel(destination);
+    let verdict = under_names(judged, destination, environment)?;
+    Ok(TunnelGrant { destination: destination.clone(), verdict, snapshot })
 }
 
 /// Judges a request by what is in force now, and notes the verdict in its record.
@@ -45,10 +60,8 @@ pub(crate) fn permit(
     record: &mut Record,
 ) -> Result<RequestPermit, Denial> {
     let snapshot = environment.snapshot();
-    let verdict = snapshot
-        .policy
-        .judge_request(&asked(&head))
-        .map_err(|denial| denial.in_environment(environment.id()))?;
+    let judged = snapshot.policy.judge_request(&asked(&head));
+    let verdict = under_names(judged, head.destination(), environment)?;
     if let Some(credential) = verdict.credentials.first() {
         record.uses_credentials(&verdict.credentials);
         let message = format!(
@@ -61,6 +74,24 @@ pub(crate) fn permit(
     Ok(RequestPermit { head, snapshot, injections: verdict.headers })
 }
 
+/// What policy says of `destination`, unless that is an address of the gateway's own DNS: those that
+/// stand for a name were taken for it, so this one stands for none.
+fn under_names<T>(
+    judged: Result<T, Denial>,
+    destination: &Destination,
+    environment: &Environment,
+) -> Result<T, Denial> {
+    let is_disabled = judged.as_ref().is_err_and(|denial| denial.reason == Reason::NetworkDisabled);
+    if let Host::Address(address) = destination.host
+        && !is_disabled
+        && !matches!(environment.names.name_of(address), Meaning::NotSynthetic)
+    {
+        let message = format!("{address} stands for no name: look the name up again");
+        return Err(Denial::new(Reason::AddressNotAllowed, message));
+    }
+    judged.map_err(|denial| denial.in_environment(environment.id()))
+}
+
 /// Ready once what was begun as `asked`, over a connection to `address`, would not begin so today:
 /// it is no longer permitted, its address is shut, or what was injected has changed.
 pub(crate) async fn revoked(environment: &Environment, asked: &Asked, address: SocketAddr) {
@@ -69,6 +100,19 @@ pub(crate) async fn revoked(environment: &Environment, asked: &Asked, address: S
         let Snapshot { policy, addresses } = &*environment.snapshot();
         let verdict = policy.judge_request(&asked.request());
         let permitted = verdict.is_ok_and(|verdict| verdict.headers == asked.injections);
+        if !permitted || addresses.judge(address).is_err() || changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The same for a tunnel whose bytes nobody reads: it would not be opened today, or to carry less.
+pub(crate) async fn withdrawn(environment: &Environment, grant: &TunnelGrant, address: SocketAddr) {
+    let mut changes = environment.changes();
+    loop {
+        let Snapshot { policy, addresses } = &*environment.snapshot();
+        let verdict = policy.judge_tunnel(&grant.destination);
+        let permitted = verdict.is_ok_and(|verdict| grant.is_covered_by(&verdict));
         if !permitted || addresses.judge(address).is_err() || changes.changed().await.is_err() {
             return;
         }
@@ -115,9 +159,39 @@ fn asked(head: &RequestHead) -> Request<'_> {
 }
 
 impl TunnelGrant {
+    /// Where the tunnel goes.
+    pub(crate) fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
     /// What is in force for the tunnel.
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
+    }
+
+    /// The entry that decided.
+    pub(crate) fn entry(&self) -> usize {
+        self.verdict.entry
+    }
+
+    /// What may pass.
+    pub(crate) fn mode(&self) -> Mode {
+        match (self.verdict.protocol, self.verdict.tls) {
+            (Protocol::Tcp, _) => Mode::Splice,
+            (Protocol::Http, TlsMode::Passthrough) => Mode::Passthrough,
+            (Protocol::Http, TlsMode::Intercept) => Mode::Intercept,
+        }
+    }
+
+    /// Whether a ClientHello that passes may hide its name.
+    pub(crate) fn allows_ech(&self) -> bool {
+        self.verdict.allow_ech
+    }
+
+    fn is_covered_by(&self, today: &TunnelVerdict) -> bool {
+        let granted = &self.verdict;
+        (today.protocol, today.tls) == (granted.protocol, granted.tls)
+            && (today.allow_ech || !granted.allow_ech)
     }
 }
 

@@ -12,6 +12,7 @@ use outgate_certs::Leaves;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::audit::AuditSink;
+use crate::dns::{self, Answers, DnsListener};
 use crate::ingress::identity::Environments;
 use crate::limits::Limits;
 use crate::listener::{Listener, accept_all};
@@ -34,6 +35,8 @@ pub struct Parts {
     pub audit: AuditSink,
     /// Where a refused CONNECT is told why.
     pub refusals: Refusals,
+    /// Whether connections to IPv6 addresses come here too: only then DNS answers with some.
+    pub captures_ipv6: bool,
 }
 
 /// Where a refused CONNECT is told why, `[refusals] connect` in the operator's file.
@@ -55,6 +58,8 @@ pub struct Gateway {
     resolver: Resolver,
     audit: AuditSink,
     refusals: Refusals,
+    captures_ipv6: bool,
+    dns_answers: Answers,
     drain: watch::Sender<bool>,
     strangers: Arc<Semaphore>,
 }
@@ -66,7 +71,8 @@ pub(crate) struct Drain(watch::Receiver<bool>);
 impl Gateway {
     /// A gateway that listens nowhere yet.
     pub fn new(parts: Parts) -> Arc<Gateway> {
-        let Parts { limits, environments, leaves, resolver, audit, refusals } = parts;
+        let Parts { limits, environments, leaves, resolver, audit, refusals, captures_ipv6 } =
+            parts;
         let environments = ArcSwap::from_pointee(environments);
         let drain = watch::Sender::new(false);
         let strangers = Arc::new(Semaphore::new(limits.strangers));
@@ -77,6 +83,8 @@ impl Gateway {
             resolver,
             audit,
             refusals,
+            captures_ipv6,
+            dns_answers: Answers::default(),
             drain,
             strangers,
         })
@@ -88,10 +96,17 @@ impl Gateway {
     }
 
     /// Serves `listeners` on this thread's runtime until [`Gateway::drain`], then lets what runs
-    /// end within its deadline. Every worker thread calls it with its own clones of the listeners.
-    pub async fn serve(self: &Arc<Self>, listeners: Vec<Listener>) {
+    /// end within its deadline; what runs may ask `names` to its end. Every worker thread calls it
+    /// with its own clones of both.
+    pub async fn serve(self: &Arc<Self>, listeners: Vec<Listener>, names: Vec<DnsListener>) {
         let sweeper = tokio::spawn(sweep(Arc::clone(self)));
+        let names_alone = listeners.is_empty() && !names.is_empty();
+        let answering = dns::answer_all(self, names);
         accept_all(self, listeners).await;
+        if names_alone {
+            self.draining().begun().await;
+        }
+        drop(answering);
         sweeper.abort();
     }
 
@@ -140,6 +155,19 @@ impl Gateway {
     /// Where audit lines go.
     pub fn audit(&self) -> &AuditSink {
         &self.audit
+    }
+
+    /// Every kind of answer that the gateway's DNS gives, and how often it was given.
+    pub fn dns_answers_given(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.dns_answers.iter()
+    }
+
+    pub(crate) fn dns_answers(&self) -> &Answers {
+        &self.dns_answers
+    }
+
+    pub(crate) fn captures_ipv6(&self) -> bool {
+        self.captures_ipv6
     }
 
     pub(crate) fn refusals(&self) -> Refusals {

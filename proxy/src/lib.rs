@@ -24,6 +24,8 @@
 mod audit;
 mod budget;
 mod connection;
+mod dns;
+mod egress;
 mod exchange;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -32,13 +34,17 @@ mod gateway;
 mod ingress;
 mod limits;
 mod listener;
+mod names;
 mod resolve;
 mod snapshot;
 mod tunnel;
 mod upstream;
 
 pub use self::audit::{AuditSink, AuditWriter, Tally};
+pub use self::dns::DnsListener;
+pub use self::egress::{Content, ContentError, Egress, Purpose};
 pub use self::gateway::{Gateway, Parts, Refusals};
+pub use self::ingress::Ingress;
 pub use self::ingress::identity::{Clients, Environments, Ownership, Token};
 pub use self::limits::Limits;
 pub use self::listener::Listener;

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
+use crate::names::MOST_NAMES;
+
 /// Deadlines and bounds, `[limits]` in the operator's file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -41,7 +43,7 @@ pub struct Limits {
     /// A silent intercepted tunnel: pools of HTTP clients keep theirs for minutes.
     #[serde(deserialize_with = "duration")]
     pub idle_tunnel: Duration,
-    /// A silent upgraded tunnel: WebSockets ping rarely.
+    /// A silent upgraded or spliced tunnel: WebSockets ping rarely, a shell waits for its person.
     #[serde(deserialize_with = "duration")]
     pub idle_upgraded: Duration,
     /// From the end of a request to the head of its answer: models think for minutes.
@@ -78,6 +80,10 @@ pub struct Limits {
     /// Handshakes a second that are completed only to say why a name is refused; beyond it the
     /// client gets an alert.
     pub refused_handshakes_per_second: u32,
+    /// Names of one environment that its DNS keeps an address for, at most 130,815: more than a
+    /// browser asks for in a day, and under 8 MiB if each is as long as a name can be.
+    #[serde(deserialize_with = "names")]
+    pub names: usize,
 }
 
 impl Default for Limits {
@@ -104,6 +110,7 @@ impl Default for Limits {
             drain: Duration::from_secs(30),
             leaves: 4096,
             refused_handshakes_per_second: 50,
+            names: 16_384,
         }
     }
 }
@@ -121,6 +128,9 @@ pub(crate) const HTTP2_MOST_WINDOW: u32 = (1 << 31) - 1;
 pub(crate) const HTTP2_PING: Duration = Duration::from_secs(30);
 /// And how long it may take to say so.
 pub(crate) const HTTP2_PONG: Duration = Duration::from_secs(20);
+/// A DNS client's silence on a connection, and what it may take to send a question or to take an
+/// answer: a few seconds (RFC 7766 §6.2.3), since it may connect again whenever it likes.
+pub(crate) const DNS_IDLE: Duration = Duration::from_secs(10);
 /// Interim (1xx) answers of one request: origins send one or two, a flood is an attack.
 pub(crate) const INTERIM_ANSWERS: u32 = 16;
 
@@ -141,6 +151,16 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
 fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     match usize::deserialize(from)? {
         0 => Err(de::Error::custom("0 would refuse everything: write 1 or more")),
+        bound => Ok(bound),
+    }
+}
+
+/// The synthetic ranges have no more addresses.
+fn names<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    match positive(from)? {
+        many if many > MOST_NAMES as usize => {
+            Err(de::Error::custom(format!("write {MOST_NAMES} or fewer")))
+        }
         bound => Ok(bound),
     }
 }

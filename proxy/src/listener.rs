@@ -4,19 +4,21 @@
 //! run out it waits, says so, and goes on as soon as some are free.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use outgate_policy::EnvironmentId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
 use crate::connection;
 use crate::gateway::Gateway;
+use crate::ingress::Ingress;
 use crate::ingress::identity::Ownership;
 use crate::ingress::interface::{self, Interface};
 
@@ -24,8 +26,9 @@ use crate::ingress::interface::{self, Interface};
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// An explicit proxy's listening socket, bound already.
+/// A listening socket for clients, bound already.
 pub struct Listener {
+    ingress: Ingress,
     socket: ListeningSocket,
     owner: Arc<Owner>,
 }
@@ -44,11 +47,14 @@ enum ListeningSocket {
 
 /// A connection that came in.
 pub(crate) struct Accepted {
+    pub(crate) ingress: Ingress,
     pub(crate) socket: Socket,
     /// The client's address; a Unix socket has none.
     pub(crate) client: Option<IpAddr>,
     /// Where on this machine it came in; a Unix socket has no such place.
     pub(crate) interface: Option<Interface>,
+    /// Where its listener listens; a Unix socket has no address.
+    pub(crate) listener: Option<SocketAddr>,
     /// Whose listener it came in by.
     pub(crate) owner: Arc<Owner>,
 }
@@ -62,17 +68,46 @@ pub(crate) enum Socket {
 impl Listener {
     /// Listens on `socket`; whoever comes in by it belongs where `ownership` says. On any other
     /// address than loopback, its source address, interface or a token must prove it besides.
-    pub fn tcp(socket: std::net::TcpListener, ownership: Ownership) -> io::Result<Listener> {
+    pub fn tcp(
+        ingress: Ingress,
+        socket: std::net::TcpListener,
+        ownership: Ownership,
+    ) -> io::Result<Listener> {
         let public = !socket.local_addr()?.ip().to_canonical().is_loopback();
         interface::note(&socket)?;
         let owner = Arc::new(Owner { ownership, public });
-        Ok(Listener { socket: ListeningSocket::Tcp(socket), owner })
+        Ok(Listener { ingress, socket: ListeningSocket::Tcp(socket), owner })
+    }
+
+    /// The same for a socket inside one sandbox: nobody else can reach it.
+    pub fn sealed(
+        ingress: Ingress,
+        socket: std::net::TcpListener,
+        id: EnvironmentId,
+    ) -> io::Result<Listener> {
+        interface::note(&socket)?;
+        let owner = Arc::new(Owner { ownership: Ownership::Named(id), public: false });
+        Ok(Listener { ingress, socket: ListeningSocket::Tcp(socket), owner })
     }
 
     /// The same over a Unix socket, which proves it alone.
-    pub fn unix(socket: std::os::unix::net::UnixListener, ownership: Ownership) -> Listener {
+    pub fn unix(
+        ingress: Ingress,
+        socket: std::os::unix::net::UnixListener,
+        ownership: Ownership,
+    ) -> Listener {
         let owner = Arc::new(Owner { ownership, public: false });
-        Listener { socket: ListeningSocket::Unix(socket), owner }
+        Listener { ingress, socket: ListeningSocket::Unix(socket), owner }
+    }
+
+    /// Whether connections to any IPv6 address may be led here.
+    pub fn captures_ipv6(&self) -> bool {
+        match &self.socket {
+            ListeningSocket::Tcp(socket) if self.ingress == Ingress::Transparent => {
+                socket.local_addr().is_ok_and(|address| address.is_ipv6())
+            }
+            ListeningSocket::Tcp(_) | ListeningSocket::Unix(_) => false,
+        }
     }
 
     /// Another handle to the same socket, for another worker.
@@ -81,7 +116,7 @@ impl Listener {
             ListeningSocket::Tcp(socket) => ListeningSocket::Tcp(socket.try_clone()?),
             ListeningSocket::Unix(socket) => ListeningSocket::Unix(socket.try_clone()?),
         };
-        Ok(Listener { socket, owner: Arc::clone(&self.owner) })
+        Ok(Listener { ingress: self.ingress, socket, owner: Arc::clone(&self.owner) })
     }
 }
 
@@ -92,7 +127,7 @@ pub(crate) async fn accept_all(gateway: &Arc<Gateway>, listeners: Vec<Listener>)
 }
 
 async fn accept(gateway: &Arc<Gateway>, listener: Listener) {
-    let Listener { socket, owner } = listener;
+    let Listener { ingress, socket, owner } = listener;
     let registered = match socket.register() {
         Ok(registered) => registered,
         Err(error) => {
@@ -101,7 +136,7 @@ async fn accept(gateway: &Arc<Gateway>, listener: Listener) {
         }
     };
     let mut connections = JoinSet::new();
-    accept_until_drain(gateway, &owner, registered, &mut connections).await;
+    accept_until_drain(gateway, (ingress, &owner), registered, &mut connections).await;
     let ended = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(gateway.limits().drain, ended).await.is_err() {
         tracing::warn!(cut = connections.len(), "drain is over; what still runs is cut");
@@ -111,12 +146,13 @@ async fn accept(gateway: &Arc<Gateway>, listener: Listener) {
 /// Closes the listening socket when it returns: new clients are refused at once.
 async fn accept_until_drain(
     gateway: &Arc<Gateway>,
-    owner: &Arc<Owner>,
+    (ingress, owner): (Ingress, &Arc<Owner>),
     socket: Registered,
     connections: &mut JoinSet<()>,
 ) {
     let mut drain = gateway.draining();
     let mut pause = SHORTEST_PAUSE;
+    let listener = socket.address();
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
@@ -126,8 +162,9 @@ async fn accept_until_drain(
         match accepted {
             Ok((socket, client, interface)) => {
                 pause = SHORTEST_PAUSE;
-                let accepted = Accepted { socket, client, interface, owner: Arc::clone(owner) };
-                connections.spawn(connection::explicit(Arc::clone(gateway), accepted));
+                let owner = Arc::clone(owner);
+                let accepted = Accepted { ingress, socket, client, interface, listener, owner };
+                connections.spawn(connection::serve(Arc::clone(gateway), accepted));
             }
             // The client gave up between its SYN and our accept.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -164,6 +201,13 @@ impl ListeningSocket {
 }
 
 impl Registered {
+    fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Registered::Tcp(listener) => listener.local_addr().ok(),
+            Registered::Unix(_) => None,
+        }
+    }
+
     async fn accept(&self) -> io::Result<(Socket, Option<IpAddr>, Option<Interface>)> {
         match self {
             Registered::Tcp(listener) => {

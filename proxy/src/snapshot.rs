@@ -2,17 +2,18 @@
 //!
 //! A [`Snapshot`] is one generation of policy and address rules, immutable. An [`Environment`]
 //! holds the current one and everything that must not be shared between environments: TLS
-//! sessions, upstream connections, the count of its clients.
+//! sessions, upstream connections, the names behind its DNS answers, the count of its clients.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use outgate_certs::{CertsError, ClientTls, OriginRoots, OriginTls};
-use outgate_policy::{AddressRules, EnvironmentId, Policy};
+use outgate_policy::{AddressRules, Denial, EnvironmentId, Policy, Reason};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::budget::Budget;
 use crate::limits::Limits;
+use crate::names::Names;
 use crate::upstream::Pool;
 
 /// The protocols that both legs offer by ALPN, each for itself.
@@ -39,6 +40,8 @@ pub struct Environment {
     pub(crate) origin_tls: OriginTls,
     pub(crate) origin_tls_http1: OriginTls,
     pub(crate) pool: Pool,
+    /// What its DNS has given addresses out for.
+    pub(crate) names: Names,
     /// Handshakes completed only to say why a name is refused.
     pub(crate) refused_handshakes: Budget,
 }
@@ -61,6 +64,7 @@ impl Environment {
             origin_tls: OriginTls::new(roots, ALPN)?,
             origin_tls_http1: OriginTls::new(roots, ALPN_HTTP1)?,
             pool: Pool::new(limits),
+            names: Names::new(limits.names),
             refused_handshakes: Budget::new(limits.refused_handshakes_per_second),
         })
     }
@@ -103,5 +107,16 @@ impl Environment {
     /// A place for one more client connection, if there is one.
     pub(crate) fn connection(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.connections).try_acquire_owned().ok()
+    }
+
+    /// The same, or what the client is told.
+    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Denial> {
+        self.connection().ok_or_else(|| {
+            Denial::new(
+                Reason::TooManyConnections,
+                "this environment has as many connections as it may: close some, or raise \
+                 limits.connections",
+            )
+        })
     }
 }

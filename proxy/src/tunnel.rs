@@ -1,11 +1,16 @@
 //! What happens in a tunnel once it is open?
 //!
-//! The first bytes tell what it speaks. TLS is intercepted, plain HTTP is served as such, each
+//! Where any bytes may pass they are relayed at once. Otherwise the first bytes tell what it speaks:
+//! TLS is intercepted, or passed on where it ends at the origin; plain HTTP is served as such, each
 //! request judged by itself; anything else is closed.
 
+mod admission;
+mod alert;
 mod door;
 mod intercept;
+mod passthrough;
 pub(crate) mod relay;
+mod splice;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,42 +19,60 @@ use outgate_policy::{Destination, Reason, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
-use self::door::TunnelDoor;
+pub(crate) use self::admission::Passage;
+pub(crate) use self::alert::Alert;
+use self::door::{Target, TunnelDoor};
 use self::intercept::intercept;
-use crate::audit::Record;
+use self::passthrough::passthrough;
+pub(crate) use self::splice::REVOKED;
+use self::splice::splice;
+use crate::audit::{Beginning, Record};
 use crate::connection::end;
 use crate::exchange::client_io::Deadlines;
 use crate::exchange::serve::{self, Ended};
 use crate::exchange::{self, TunnelTarget};
 use crate::gateway::Gateway;
+use crate::ingress::Ingress;
 use crate::ingress::detect::{Protocol, detect};
 use crate::ingress::prefixed::Prefixed;
+use crate::names::Hold;
 use crate::snapshot::Environment;
 
 /// A tunnel that a client opened.
 pub(crate) struct Tunnel {
+    /// How the client came in.
+    pub(crate) ingress: Ingress,
     pub(crate) environment: Arc<Environment>,
     pub(crate) destination: Destination,
-    pub(crate) admission: Admission,
+    pub(crate) naming: Naming,
     pub(crate) client: Option<IpAddr>,
+    /// Keeps the name at the address that the client connected to.
+    pub(crate) held: Option<Hold>,
     /// Written if no request comes to write its own line.
     pub(crate) record: Record,
 }
 
-/// Whether the tunnel leads anywhere.
+/// Who says where requests in clear go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// The gate admitted it, and its name leads to an address that may be dialled.
-    Granted,
-    /// It is open only so that its requests can be told why not.
-    Refused,
+pub(crate) enum Naming {
+    /// Whoever opened the tunnel.
+    Fixed,
+    /// The first of them; the tunnel's own destination is what else is known.
+    ByRequest,
 }
 
 /// Serves what comes through `tunnel` until it ends.
-pub(crate) async fn run<IO>(gateway: Arc<Gateway>, mut tunnel: Tunnel, io: Prefixed<IO>)
-where
+pub(crate) async fn run<IO>(
+    gateway: Arc<Gateway>,
+    tunnel: Tunnel,
+    passage: Passage,
+    io: Prefixed<IO>,
+) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    if let Passage::Bytes(spliced) = passage {
+        return Box::pin(splice(tunnel, spliced, io, gateway.limits())).await;
+    }
     let deadline = Instant::now() + gateway.limits().client_handshake;
     let (protocol, io) = match timeout_at(deadline, detect(io)).await {
         Ok(Ok(detected)) => detected,
@@ -59,36 +82,68 @@ where
         }
     };
     match protocol {
-        Protocol::Tls => {
-            let secured = timeout_at(deadline, Box::pin(intercept(&gateway, &mut tunnel, io)));
-            match secured.await {
-                Ok(Ok(session)) => {
-                    let http2 = session.get_ref().1.alpn_protocol() == Some(b"h2");
-                    Box::pin(serve(gateway, tunnel, session, Scheme::Https, http2)).await;
-                }
-                Ok(Err(error)) => close(tunnel.record, &error.to_string()),
-                Err(_) => close(tunnel.record, "the client's TLS handshake took too long"),
-            }
-        }
-        Protocol::Http1 => Box::pin(serve(gateway, tunnel, io, Scheme::Http, false)).await,
-        Protocol::Http2 => Box::pin(serve(gateway, tunnel, io, Scheme::Http, true)).await,
-        Protocol::Other => {
-            tunnel.record.refused(Reason::ProtocolNotAllowed);
-            close(tunnel.record, "neither TLS nor HTTP");
-            serve::close(io).await;
-        }
+        Protocol::Tls => Box::pin(secure(gateway, tunnel, passage, io, deadline)).await,
+        Protocol::Http1 => clear(gateway, tunnel, io, false).await,
+        Protocol::Http2 => clear(gateway, tunnel, io, true).await,
+        Protocol::Other => refuse(tunnel, io).await,
         Protocol::Silence => close(tunnel.record, "the client closed without a word"),
     }
+}
+
+/// Goes on with a tunnel in which the client begins HTTP in clear.
+pub(crate) async fn clear<IO>(gateway: Arc<Gateway>, tunnel: Tunnel, io: IO, http2: bool)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    Box::pin(serve(gateway, tunnel, io, Scheme::Http, http2)).await;
+}
+
+/// Goes on with a tunnel in which the client begins TLS.
+pub(crate) async fn secure<IO>(
+    gateway: Arc<Gateway>,
+    mut tunnel: Tunnel,
+    passage: Passage,
+    io: Prefixed<IO>,
+    deadline: Instant,
+) where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let only_refusals = match passage {
+        Passage::Requests => false,
+        Passage::Refusals => true,
+        Passage::OriginTls(route) => {
+            return Box::pin(passthrough(&gateway, tunnel, route, io, deadline)).await;
+        }
+        Passage::Bytes(spliced) => {
+            return Box::pin(splice(tunnel, spliced, io, gateway.limits())).await;
+        }
+    };
+    let secured = Box::pin(intercept(&gateway, &mut tunnel, only_refusals, io));
+    match timeout_at(deadline, secured).await {
+        Ok(Ok(session)) => {
+            let http2 = session.get_ref().1.alpn_protocol() == Some(b"h2");
+            Box::pin(serve(gateway, tunnel, session, Scheme::Https, http2)).await;
+        }
+        Ok(Err(error)) => close(tunnel.record, &error.to_string()),
+        Err(_) => close(tunnel.record, "the client's TLS handshake took too long"),
+    }
+}
+
+/// Closes a tunnel in which the client speaks something else.
+async fn refuse<IO: AsyncRead + AsyncWrite + Unpin>(mut tunnel: Tunnel, io: IO) {
+    tunnel.record.refused(Reason::ProtocolNotAllowed);
+    close(tunnel.record, "neither TLS nor HTTP");
+    serve::close(io).await;
 }
 
 async fn serve<IO>(gateway: Arc<Gateway>, tunnel: Tunnel, io: IO, scheme: Scheme, http2: bool)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Tunnel { environment, destination, client, record, .. } = tunnel;
-    let target = TunnelTarget::new(destination, scheme);
-    let door = TunnelDoor::new(Arc::clone(&gateway), environment, target, client, record);
-    let door = Arc::new(door);
+    let Tunnel { ingress, environment, destination, naming, client, held: _held, record } = tunnel;
+    let target = Target::new(TunnelTarget::new(destination, scheme), naming);
+    let of = Beginning { ingress, client, environment: Some(environment.id().clone()) };
+    let door = Arc::new(TunnelDoor::new(Arc::clone(&gateway), environment, target, of, record));
     let limits = gateway.limits();
     let deadlines = Deadlines::new(limits.idle_tunnel, limits);
     if http2 {
@@ -119,7 +174,8 @@ fn settle(unused: Option<Record>, ended: &Ended) {
     }
 }
 
-fn close(mut record: Record, why: &str) {
+/// Finishes the line of a tunnel that ends before a request.
+pub(crate) fn close(mut record: Record, why: &str) {
     record.error(why);
     record.finish();
 }

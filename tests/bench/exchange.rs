@@ -12,8 +12,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use outgate_certs::{Authority, Leaves, OriginRoots};
 use outgate_policy::{AddressConfig, AddressRules, compile};
 use outgate_proxy::{
-    AuditSink, Clients, Environment, Environments, Gateway, Limits, Listener, Ownership, Parts,
-    Refusals, Resolver, Snapshot,
+    AuditSink, Clients, Environment, Environments, Gateway, Ingress, Limits, Listener, Ownership,
+    Parts, Refusals, Resolver, Snapshot,
 };
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -75,14 +75,15 @@ fn gateway(origin: SocketAddr) -> SocketAddr {
         environments,
         audit,
         refusals: Refusals::Status,
+        captures_ipv6: false,
     };
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let listener = Listener::tcp(listener, Ownership::Only).expect("a socket");
+    let listener = Listener::tcp(Ingress::Explicit, listener, Ownership::Only).expect("a socket");
     let gateway = Gateway::new(parts);
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(gateway.serve(vec![listener]));
+        runtime.expect("a runtime").block_on(gateway.serve(vec![listener], Vec::new()));
     });
     address
 }

@@ -36,6 +36,7 @@ pub mod door;
 pub mod gateway;
 pub mod http;
 pub mod http2;
+pub mod names;
 pub mod network;
 pub mod origin;
 pub mod pki;

@@ -5,20 +5,18 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use outgate_proxy::{AuditWriter, Gateway, Listener};
+use outgate_proxy::{AuditWriter, DnsListener, Gateway, Listener};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc as tokio_mpsc, watch};
 
 use super::App;
 use crate::audit::AuditOutput;
-use crate::config::BindAddress;
 use crate::environments::Problem;
 use crate::failure::Failure;
 use crate::management::{Management, ManagementKey, Shown};
@@ -52,11 +50,12 @@ impl App {
         let (living, alive) = tokio_mpsc::channel(1);
         let mut workers = Vec::new();
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            let listeners: io::Result<_> = self.listeners.iter().map(Listener::try_clone).collect();
+            let sockets = self.sockets.try_clone().map_err(Failure::start)?;
             let worker = Worker {
                 runtime: runtime()?,
                 gateway: Arc::clone(&self.gateway),
-                listeners: listeners.map_err(Failure::start)?,
+                listeners: sockets.listeners,
+                names: sockets.names,
                 cut: cut_seen.clone(),
                 living: living.clone(),
             };
@@ -70,7 +69,7 @@ impl App {
             management: start_management(self.management, self.key, shown, closed.clone())?,
             reloader: start_reloader(self.reloader, Arc::clone(&reloading), closed)?,
             reloading,
-            socket_files: self.explicit.iter().filter_map(BindAddress::unix).collect(),
+            socket_files: self.sockets.files(),
             gateway: self.gateway,
             workers,
             alive,
@@ -128,16 +127,17 @@ struct Worker {
     runtime: Runtime,
     gateway: Arc<Gateway>,
     listeners: Vec<Listener>,
+    names: Vec<DnsListener>,
     cut: watch::Receiver<bool>,
     living: tokio_mpsc::Sender<Infallible>,
 }
 
 impl Worker {
     fn run(self) {
-        let Worker { runtime, gateway, listeners, mut cut, living } = self;
+        let Worker { runtime, gateway, listeners, names, mut cut, living } = self;
         runtime.block_on(async {
             tokio::select! {
-                () = gateway.serve(listeners) => {}
+                () = gateway.serve(listeners, names) => {}
                 _ = cut.wait_for(|cut| *cut) => {}
             }
         });

@@ -36,7 +36,7 @@ pub(super) struct Document {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListenerSection {
-    pub(super) kind: Spanned<Kind>,
+    pub(super) kind: Kind,
     pub(super) bind: BindAddress,
     pub(super) environment: Option<String>,
 }

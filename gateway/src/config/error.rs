@@ -24,6 +24,8 @@ pub(crate) enum ConfigError {
     BlockBits { given: IpNet, meant: IpNet },
     #[error("`{0}` is no IPv6 prefix: write one such as 64:ff9b:1::/96")]
     Nat64(String),
+    #[error("{way} listener `{bind}`: it can't be a Unix socket, write an address with a port")]
+    NotOverUnix { way: &'static str, bind: BindAddress },
     #[error("[[listener]]: there is one management listener at most")]
     ManyManagement,
     #[error("[[listener]]: a management listener belongs to no environment: remove `environment`")]

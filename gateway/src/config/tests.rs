@@ -85,9 +85,9 @@ fn reads_every_name_relative_to_the_file() {
     let settings = operator.settings().unwrap();
     assert_eq!(settings.state_dir, operator.path("state"));
     assert_eq!(settings.management, BindAddress::Unix(operator.path("m.sock")));
-    assert_eq!(settings.explicit.len(), 2);
-    assert_eq!(settings.explicit[0].environment.as_deref(), Some("one"));
-    assert_eq!(settings.explicit[1].bind, BindAddress::Unix(operator.path("one.sock")));
+    assert_eq!(settings.listeners.len(), 2);
+    assert_eq!(settings.listeners[0].environment.as_deref(), Some("one"));
+    assert_eq!(settings.listeners[1].bind, BindAddress::Unix(operator.path("one.sock")));
     let ca = settings.ca.unwrap();
     assert_eq!(ca.certificate, operator.path("ca.pem"));
     assert_eq!(ca.key, Path::new("/secret/ca.key"));
@@ -127,8 +127,8 @@ fn reads_environments_and_addresses() {
 fn nothing_written_means_loopback_and_a_socket_in_the_state_folder() {
     let settings = Operator::wrote("").settings().unwrap();
     assert_eq!(settings.state_dir, Path::new("/home/u/.local/state/outgate"));
-    assert_eq!(settings.explicit[0].bind.to_string(), "127.0.0.1:8080");
-    assert!(settings.explicit[0].implied);
+    assert_eq!(settings.listeners[0].bind.to_string(), "127.0.0.1:8080");
+    assert!(settings.listeners[0].implied);
     assert_eq!(
         settings.management,
         BindAddress::Unix("/home/u/.local/state/outgate/management.sock".into())
@@ -148,8 +148,8 @@ fn flags_win_over_the_file() {
     let settings = operator.settings().unwrap();
     assert_eq!(settings.state_dir, Path::new("flag-state"));
     assert_eq!(settings.environments.len(), 1);
-    assert_eq!(settings.explicit.len(), 1);
-    assert!(settings.explicit[0].implied && settings.explicit[0].environment.is_none());
+    assert_eq!(settings.listeners.len(), 1);
+    assert!(settings.listeners[0].implied && settings.listeners[0].environment.is_none());
     assert_eq!(settings.management.to_string(), "[::1]:0");
     assert_eq!(settings.origin_roots, [Path::new("flag.pem")]);
 }
@@ -192,23 +192,43 @@ fn a_wrong_value_is_an_error_with_its_line_and_what_would_be_right() {
 
 #[test]
 fn what_later_work_builds_is_refused_by_name() {
-    let listener = |kind| format!("[[listener]]\nbind = \"127.0.0.1:1\"\nkind = \"{kind}\"\n");
     for (text, name) in [
-        (listener("socks"), "3: listener.kind = \"socks\""),
-        (listener("transparent"), "3: listener.kind = \"transparent\""),
-        (listener("dns"), "3: listener.kind = \"dns\""),
-        (
-            "[[environment]]\nfile = \"a\"\nnamespaces_of = \"p\"\n".into(),
-            "3: environment.namespaces_of",
-        ),
-        ("[upstream]\nproxy = \"http://p:1\"\n".into(), "2: upstream.proxy"),
-        ("[upstream]\nno_proxy = [\"*.corp\"]\n".into(), "2: upstream.no_proxy"),
-        ("[hooks]\nfile = \"h.json\"\n".into(), "2: hooks.file"),
-        ("[hooks]\npin = false\n".into(), "2: hooks.pin"),
-        ("[store]\nkey_file = \"k\"\n".into(), "2: store.key_file"),
+        ("[[environment]]\nfile = \"a\"\nnamespaces_of = \"p\"\n", "3: environment.namespaces_of"),
+        ("[upstream]\nproxy = \"http://p:1\"\n", "2: upstream.proxy"),
+        ("[upstream]\nno_proxy = [\"*.corp\"]\n", "2: upstream.no_proxy"),
+        ("[hooks]\nfile = \"h.json\"\n", "2: hooks.file"),
+        ("[hooks]\npin = false\n", "2: hooks.pin"),
+        ("[store]\nkey_file = \"k\"\n", "2: store.key_file"),
     ] {
-        assert_eq!(complaint(&text), format!("{name}: not supported yet"));
+        assert_eq!(complaint(text), format!("{name}: not supported yet"));
     }
+}
+
+#[test]
+fn clients_come_in_by_every_way_that_the_file_or_a_flag_names() {
+    let listener = |kind, bind| format!("[[listener]]\nkind = \"{kind}\"\nbind = \"{bind}\"\n");
+    let text = [
+        listener("socks", "127.0.0.1:1080"),
+        listener("transparent", "0.0.0.0:3129"),
+        listener("transparent", "[::]:3129"),
+        listener("dns", "127.0.0.1:53"),
+    ]
+    .concat();
+    let mut operator = Operator::wrote(&text);
+    let ways = |settings: Settings| -> Vec<String> {
+        let all = settings.listeners.iter();
+        all.map(|one| format!("{} {}", one.way.name(), one.bind)).collect()
+    };
+    let (socks, dns) = ("socks 127.0.0.1:1080", "dns 127.0.0.1:53");
+    // Nobody asked for an explicit proxy: there is none.
+    let all = [socks, "transparent 0.0.0.0:3129", "transparent [::]:3129", dns];
+    assert_eq!(ways(operator.settings().unwrap()), all);
+    operator.args.transparent = Some("127.0.0.1:9".parse().unwrap());
+    assert_eq!(ways(operator.settings().unwrap()), [socks, "transparent 127.0.0.1:9", dns]);
+    for kind in ["transparent", "dns"] {
+        assert!(complaint(&listener(kind, "unix:a.sock")).contains("can't be a Unix socket"));
+    }
+    assert!(Operator::wrote(&listener("socks", "unix:a.sock")).settings().is_ok());
 }
 
 #[test]

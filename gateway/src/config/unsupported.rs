@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::document::{Document, EnvironmentSection, Kind, ListenerSection};
+use super::document::{Document, EnvironmentSection};
 
 /// The first of them that the file uses, and where.
 pub(super) fn first(document: &Document) -> Option<(&'static str, Range<usize>)> {
@@ -20,19 +20,8 @@ pub(super) fn first(document: &Document) -> Option<(&'static str, Range<usize>)>
         named("hooks.dangerously_run_hooks_on_host", &hooks.dangerously_run_hooks_on_host),
         named("store.key_file", &store.key_file),
     ];
-    let listeners = document.listener.iter().filter_map(listener);
     let environments = document.environment.iter().filter_map(environment);
-    listeners.chain(environments).chain(keys.into_iter().flatten()).next()
-}
-
-fn listener(section: &ListenerSection) -> Option<(&'static str, Range<usize>)> {
-    let name = match section.kind.get_ref() {
-        Kind::Explicit | Kind::Management => return None,
-        Kind::Socks => "listener.kind = \"socks\"",
-        Kind::Transparent => "listener.kind = \"transparent\"",
-        Kind::Dns => "listener.kind = \"dns\"",
-    };
-    Some((name, section.kind.span()))
+    environments.chain(keys.into_iter().flatten()).next()
 }
 
 fn environment(section: &EnvironmentSection) -> Option<(&'static str, Range<usize>)> {

@@ -23,7 +23,8 @@ use super::curl::Curl;
 use super::origin::Origin;
 use crate::app::{App, Running};
 use crate::config::{
-    AuditFile, BindAddress, ConnectRefusals, EnvironmentSource, ExplicitListener, KnownBy, Settings,
+    AuditFile, BindAddress, ClientListener, ConnectRefusals, EnvironmentSource, KnownBy, Settings,
+    Way,
 };
 use crate::failure::Failure;
 
@@ -70,7 +71,7 @@ impl Stage {
         let again = settings.clone();
         let app = App::bind(settings, Box::new(move || Ok(again.clone())), resolver)?;
         let curl = Curl {
-            proxy: app.explicit().iter().map(|bind| format!("http://{bind}")).collect(),
+            proxy: app.explicit().map(|bind| format!("http://{bind}")).collect(),
             ca: folder.path().join("ca.pem"),
             path,
         };
@@ -114,7 +115,8 @@ fn settings(folder: &Path, origin: &Origin) -> Settings {
     let here = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Settings {
         state_dir: folder.to_owned(),
-        explicit: vec![ExplicitListener {
+        listeners: vec![ClientListener {
+            way: Way::Explicit,
             bind: BindAddress::Tcp(here(0)),
             environment: None,
             implied: true,

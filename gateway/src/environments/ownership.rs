@@ -3,7 +3,7 @@
 use outgate_policy::EnvironmentId;
 use outgate_proxy::{Environments, Ownership};
 
-use crate::config::{EnvironmentSource, ExplicitListener};
+use crate::config::{ClientListener, EnvironmentSource};
 use crate::failure::Failure;
 
 /// Whose a listener is, or why it may not start (SPEC 2).
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// A listener that other machines reach proves nothing: it starts only where its clients can be
 /// known by their address, their interface or a token, and these are asked.
 pub(crate) fn ownership(
-    listener: &ExplicitListener,
+    listener: &ClientListener,
     environments: &Environments,
     sources: &[EnvironmentSource],
 ) -> Result<Ownership, Failure> {
@@ -74,7 +74,7 @@ mod tests {
         let rules = address_rules(&settings.addresses, &settings.environments)?;
         let (_, loaded) = InForce::load(&settings, &rules, roots())?;
         let whose = |one| ownership(one, &loaded.environments, &settings.environments);
-        settings.explicit.iter().map(whose).collect()
+        settings.listeners.iter().map(whose).collect()
     }
 
     fn listener(bind: &str, more: &str) -> String {

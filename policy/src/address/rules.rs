@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::{IpNet, Ipv6Net};
 
 use super::class::{AddressClass, embedded_ipv4};
 use super::set::AddressSet;
+use super::{SYNTHETIC_IPV4, SYNTHETIC_IPV6};
 use crate::problem::{Problem, Problems};
 
-/// Addresses that the gateway's DNS hands out in place of real ones; never real ones.
-const SYNTHETIC_IPV4: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(198, 18, 0, 0), 15));
+/// Both families of them are sandboxes' addresses whatever the operator says.
+const SYNTHETIC: [IpNet; 2] = [IpNet::V4(SYNTHETIC_IPV4), IpNet::V6(SYNTHETIC_IPV6)];
 
 /// The lengths that a NAT64 prefix can have (RFC 6052 §2.2).
 const NAT64_LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
@@ -24,7 +25,7 @@ pub struct AddressConfig {
     pub deny: Vec<IpNet>,
     /// Prefixes behind which this network's NAT64 translates to IPv4.
     pub nat64_prefixes: Vec<Ipv6Net>,
-    /// Every `source_addresses` and the synthetic ranges; 198.18.0.0/15 is always one of them.
+    /// Every `source_addresses`; the synthetic ranges are always among them.
     pub sandboxes: Vec<IpNet>,
     /// Single addresses with their port that are opened whatever their class is.
     pub dangerously_allow: Vec<SocketAddr>,
@@ -56,7 +57,7 @@ impl AddressRules {
         let rules = AddressRules {
             allow: AddressSet::new(config.allow.iter().copied()),
             deny: AddressSet::new(config.deny.iter().copied()),
-            sandboxes: AddressSet::new(config.sandboxes.iter().copied().chain([SYNTHETIC_IPV4])),
+            sandboxes: AddressSet::new(config.sandboxes.iter().copied().chain(SYNTHETIC)),
             dangerously_allow: config
                 .dangerously_allow
                 .iter()
@@ -142,7 +143,7 @@ impl Default for AddressRules {
         AddressRules {
             allow: AddressSet::default(),
             deny: AddressSet::default(),
-            sandboxes: AddressSet::new([SYNTHETIC_IPV4]),
+            sandboxes: AddressSet::new(SYNTHETIC),
             nat64_prefixes: Vec::new(),
             dangerously_allow: HashSet::new(),
         }
@@ -243,7 +244,15 @@ mod tests {
             assert!(judge(&rules, &format!("{address}:443")).is_err(), "{address}");
             assert!(judge(&rules, &format!("[::ffff:{address}]:443")).is_err(), "mapped {address}");
         }
-        for address in ["::1", "::", "fd00:ec2::254", "fd20:ce::254", "fd99::1", "ff02::1"] {
+        for address in [
+            "::1",
+            "::",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+            "fd99::1",
+            "fd6f:7574:6761:7465::1",
+            "ff02::1",
+        ] {
             assert!(judge(&rules, &format!("[{address}]:443")).is_err(), "{address}");
         }
         assert_eq!(judge(&rules, "10.20.0.3:443"), Ok(()));

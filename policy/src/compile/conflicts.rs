@@ -52,6 +52,7 @@ pub(super) fn check(entries: &[Entry], place: &Place<'_>, report: &mut Report) {
     groups.sort_unstable();
     for group in groups {
         check_ports(&group, entries, place, report);
+        check_denials(&group, entries, place, report);
         if let Some(first) = group.first()
             && group.iter().all(|index| entries[*index].deny)
             && group.iter().any(|index| !entries[*index].is_whole())
@@ -85,6 +86,29 @@ fn check_ports(group: &[usize], entries: &[Entry], place: &Place<'_>, report: &m
                 report.problem(&place.index(index).key(field), message);
                 said = true;
             }
+        }
+    }
+}
+
+/// Refuses to deny some requests of a connection whose requests pass unseen.
+fn check_denials(group: &[usize], entries: &[Entry], place: &Place<'_>, report: &mut Report) {
+    let partial = |entry: &Entry| entry.deny && !entry.is_whole();
+    for denial in group.iter().copied().filter(|index| partial(&entries[*index])) {
+        let meets = |other: &Entry| match &other.ports {
+            Ports::Every => true,
+            Ports::Listed(ports) => ports.iter().any(|port| entries[denial].ports.contains(*port)),
+        };
+        let unseen = group.iter().find_map(|index| {
+            let other = &entries[*index];
+            let hidden = hides_requests(other).filter(|_| !other.deny && meets(other));
+            hidden.map(|what| (*index, what))
+        });
+        if let Some((index, what)) = unseen {
+            let message = format!(
+                "can't be kept: {place}[{index}] is for the same name and port, with {what}, where \
+                 the gateway sees no request"
+            );
+            report.problem(&place.index(denial).key("deny"), message);
         }
     }
 }

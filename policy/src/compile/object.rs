@@ -28,10 +28,6 @@ impl<'d> Object<'d> {
         self.fields.iter().find(|(known, _)| known == key).map(|(_, value)| value)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.fields.is_empty()
-    }
-
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'d str, &'d Document)> {
         self.fields.iter().map(|(key, value)| (key.as_str(), value))
     }

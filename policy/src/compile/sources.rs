@@ -1,127 +1,166 @@
-//! Is `sources` right: files to be put into the sandbox?
+//! Which files do `sources` bring into the sandbox?
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 use super::object::Object;
 use super::report::{Report, did_you_mean, quoted};
 use crate::document::{Document, Place};
 use crate::host::Host;
+use crate::source::{Source, Target};
 
 const TYPES: [&str; 3] = ["inline", "repository", "gcs"];
 const INLINE_FIELDS: [&str; 5] = ["type", "target", "content", "encoding", "read_only"];
 const FETCHED_FIELDS: [&str; 4] = ["type", "target", "source", "read_only"];
 
-/// Checks it. No message quotes a content.
-pub(super) fn check(sources: &Document, place: &Place<'_>, report: &mut Report) {
-    let Document::Array(items) = sources else {
-        report.wrong_kind(place, "a list of sources", sources);
-        return;
-    };
-    for (index, item) in items.iter().enumerate() {
-        check_source(item, &place.index(index), report);
-    }
-    if !items.is_empty() {
-        report.refuse_if_not_supported_yet(place, "sources");
-    }
+/// What a source is, before its target is known.
+enum Kind {
+    Inline(Vec<u8>),
+    Repository(String),
+    Gcs { bucket: String, prefix: String },
 }
 
-fn check_source(source: &Document, place: &Place<'_>, report: &mut Report) {
-    let Some(object) = Object::read(source, place, report) else {
-        return;
+/// Reads them, in the order of the file. No message quotes a content.
+pub(super) fn read(sources: &Document, place: &Place<'_>, report: &mut Report) -> Vec<Source> {
+    let Document::Array(items) = sources else {
+        report.wrong_kind(place, "a list of sources", sources);
+        return Vec::new();
     };
-    let Some(kind) = object.required("type", report) else {
-        return;
+    let mut taken = BTreeMap::new();
+    let mut read = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let place = place.index(index);
+        let Some(source) = read_source(item, &place, report) else {
+            continue;
+        };
+        if let Some(other) = overlapping(source.target(), &taken) {
+            let message = format!(
+                "{}: sources[{other}] brings this too, or something around it or inside it; give \
+                 each source a target of its own",
+                quoted(&source.target().to_string())
+            );
+            report.problem(&place.key("target"), message);
+        }
+        taken.insert(source.target().components().to_vec(), index);
+        read.push(source);
+    }
+    read
+}
+
+/// The earlier source whose target this one is, lies inside of, or holds.
+///
+/// A folder that two sources write to has whatever the later one left of the earlier one, and a
+/// repository can't be cloned into a folder that isn't empty.
+fn overlapping(target: &Target, taken: &BTreeMap<Vec<String>, usize>) -> Option<usize> {
+    let components = target.components();
+    let around = (1..components.len()).find_map(|depth| taken.get(&components[..depth]));
+    // In the order of components what lies inside a folder comes right after it.
+    let inside = || {
+        let (other, index) = taken.range(components.to_vec()..).next()?;
+        other.starts_with(components).then_some(index)
     };
-    match kind {
+    around.or_else(inside).copied()
+}
+
+fn read_source(source: &Document, place: &Place<'_>, report: &mut Report) -> Option<Source> {
+    let object = Object::read(source, place, report)?;
+    let kind = object.required("type", report)?;
+    let kind = match kind {
         "inline" => {
             object.warn_of_unknown(&INLINE_FIELDS, report);
-            check_inline(&object, report);
+            read_inline(&object, report)
         }
         "repository" | "gcs" => {
             object.warn_of_unknown(&FETCHED_FIELDS, report);
-            if let Some(source) = object.required("source", report) {
-                let checked = if kind == "gcs" { check_bucket(source) } else { check_url(source) };
-                if let Err(message) = checked {
-                    report.problem(&place.key("source"), message);
-                }
-            }
+            read_fetched(kind, &object, report)
         }
         other => {
-            let hint = did_you_mean(other, &TYPES)
-                .map_or_else(String::new, |known| format!(", did you mean {known}?"));
-            let message = format!(
-                "{}: not a type of source that outgate can fetch{hint}; there are inline, \
-                 repository and gcs",
-                quoted(other)
-            );
-            report.problem(&place.key("type"), message);
+            report.problem(&place.key("type"), unknown_type(other));
+            None
         }
-    }
-    object.flag("read_only", report);
-    if let Some(target) = object.required("target", report)
-        && let Err(message) = check_target(target)
-    {
-        report.problem(&place.key("target"), format!("{}: {message}", quoted(target)));
-    }
+    };
+    let read_only = object.flag("read_only", report);
+    let target = read_target(&object, report)?;
+    Some(match kind? {
+        Kind::Inline(content) => Source::Inline { target, content, read_only },
+        Kind::Repository(url) => Source::Repository { target, url, read_only },
+        Kind::Gcs { bucket, prefix } => Source::Gcs { target, bucket, prefix, read_only },
+    })
 }
 
-fn check_inline(object: &Object<'_>, report: &mut Report) {
+fn unknown_type(kind: &str) -> String {
+    let hint = did_you_mean(kind, &TYPES)
+        .map_or_else(String::new, |known| format!(", did you mean {known}?"));
+    format!(
+        "{}: not a type of source that outgate can fetch{hint}; there are inline, repository and \
+         gcs",
+        quoted(kind)
+    )
+}
+
+fn read_target(object: &Object<'_>, report: &mut Report) -> Option<Target> {
+    let text = object.required("target", report)?;
+    let target = Target::parse(text);
+    if let Err(error) = target {
+        report.problem(&object.place.key("target"), format!("{}: {error}", quoted(text)));
+    }
+    target.ok()
+}
+
+fn read_inline(object: &Object<'_>, report: &mut Report) -> Option<Kind> {
     let place = object.place.key("content");
     if object.get("content").is_none() {
         report.problem(&place, "required");
     }
     let content = object.string("content", report);
     if object.get("encoding").is_none() {
-        return;
+        return content.map(|content| Kind::Inline(content.into()));
     }
     object.word("encoding", &["base64"], report);
-    if content.is_some_and(|content| !is_base64(content)) {
+    let decoded = decode(content?);
+    if decoded.is_none() {
         report.problem(&place, "not base64");
     }
+    decoded.map(Kind::Inline)
 }
 
-/// Targets resolve against the sandbox's `/`; `..` may walk back, but not above it.
-fn check_target(target: &str) -> Result<(), &'static str> {
-    if target.contains('\0') {
-        return Err("a path has no NUL");
+fn read_fetched(kind: &str, object: &Object<'_>, report: &mut Report) -> Option<Kind> {
+    let source = object.required("source", report)?;
+    let read = if kind == "gcs" { read_bucket(source) } else { read_url(source) };
+    if let Err(message) = &read {
+        report.problem(&object.place.key("source"), message);
     }
-    let mut depth = 0usize;
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => depth = depth.checked_sub(1).ok_or("leads out of the sandbox's `/`")?,
-            _ => depth += 1,
-        }
-    }
-    if depth == 0 { Err("names no file or folder below `/`") } else { Ok(()) }
+    read.ok()
 }
 
 /// The URL may hold a token, so no message quotes it.
-fn check_url(source: &str) -> Result<(), String> {
+fn read_url(source: &str) -> Result<Kind, String> {
     let rest = source.strip_prefix("https://").ok_or("a repository is named by an https:// URL")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     match crate::Authority::from_wire(authority.as_bytes()) {
-        Ok(_) => Ok(()),
+        Ok(_) if rest.contains(|c: char| c.is_control() || c == ' ') => {
+            Err("a URL has no blank and no control character".to_owned())
+        }
+        Ok(_) => Ok(Kind::Repository(source.to_owned())),
         Err(error) => Err(error.to_string()),
     }
 }
 
-fn check_bucket(source: &str) -> Result<(), String> {
+fn read_bucket(source: &str) -> Result<Kind, String> {
     let rest = source.strip_prefix("gs://").ok_or("a bucket is named as gs://bucket/prefix")?;
-    let bucket = rest.split('/').next().unwrap_or_default();
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     // Names of buckets have the grammar of domains (at most 222 bytes, dots between labels).
     match Host::from_wire(bucket.as_bytes()) {
-        Ok(Host::Name(_)) => Ok(()),
+        Ok(Host::Name(_)) => Ok(Kind::Gcs { bucket: bucket.to_owned(), prefix: prefix.to_owned() }),
         Ok(Host::Address(_)) => Err("an address is no name of a bucket".to_owned()),
         Err(error) => Err(format!("{}: no name of a bucket: {error}", quoted(bucket))),
     }
 }
 
 /// Padded, of the standard alphabet; line ends are accepted, as encoders write them.
-fn is_base64(text: &str) -> bool {
-    let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    let digits = bytes.iter().rev().skip_while(|byte| **byte == b'=').count();
-    bytes.len().is_multiple_of(4)
-        && bytes.len() - digits <= 2
-        && bytes[..digits]
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    STANDARD.decode(digits).ok()
 }

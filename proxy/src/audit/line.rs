@@ -78,6 +78,37 @@ pub(super) struct RecordId {
     pub(super) count: u64,
 }
 
+impl Line {
+    /// A line that tells no more than that something began.
+    pub(super) fn begun(kind: Kind, id: RecordId, ingress: &'static str) -> Box<Line> {
+        Box::new(Line {
+            time: jiff::Timestamp::now(),
+            kind,
+            id,
+            environment: None,
+            ingress,
+            client: None,
+            method: None,
+            scheme: None,
+            host: None,
+            port: None,
+            path: None,
+            denied: false,
+            reason: None,
+            entry: None,
+            injected: SmallVec::new(),
+            credentials: SmallVec::new(),
+            status: None,
+            bytes_up: 0,
+            bytes_down: 0,
+            times: Times::default(),
+            address: None,
+            http: Protocols::default(),
+            error: None,
+        })
+    }
+}
+
 impl Serialize for Line {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;

@@ -7,7 +7,8 @@ use http::{HeaderName, Method, Version};
 use outgate_policy::{CredentialId, Destination, EnvironmentId, Reason, Scheme};
 
 use super::AuditSink;
-use super::line::{Kind, Line, PATH_BYTES, Times, printable};
+use super::line::{Kind, Line, PATH_BYTES, RecordId, printable};
+use crate::ingress::Ingress;
 
 /// One audit line in the making. Finished by [`Record::finish`], else by dropping it.
 pub(crate) struct Record {
@@ -165,39 +166,18 @@ impl Drop for Record {
 }
 
 /// What a record knows when it begins.
+#[derive(Clone)]
 pub(crate) struct Beginning {
-    /// `explicit`, …
-    pub(crate) ingress: &'static str,
+    pub(crate) ingress: Ingress,
     pub(crate) client: Option<IpAddr>,
     pub(crate) environment: Option<EnvironmentId>,
 }
 
 impl Beginning {
-    pub(super) fn line(self, kind: Kind, id: super::line::RecordId) -> Box<Line> {
-        Box::new(Line {
-            time: jiff::Timestamp::now(),
-            kind,
-            id,
-            environment: self.environment,
-            ingress: self.ingress,
-            client: self.client,
-            method: None,
-            scheme: None,
-            host: None,
-            port: None,
-            path: None,
-            denied: false,
-            reason: None,
-            entry: None,
-            injected: Default::default(),
-            credentials: Default::default(),
-            status: None,
-            bytes_up: 0,
-            bytes_down: 0,
-            times: Times::default(),
-            address: None,
-            http: Default::default(),
-            error: None,
-        })
+    pub(super) fn line(self, kind: Kind, id: RecordId) -> Box<Line> {
+        let mut line = Line::begun(kind, id, self.ingress.as_str());
+        line.environment = self.environment;
+        line.client = self.client;
+        line
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use outgate_policy::EnvironmentId;
 use tokio::sync::{Notify, mpsc};
 
 use super::line::{self, Kind, Line, RecordId};
@@ -92,11 +93,25 @@ impl AuditSink {
     }
 
     pub(crate) async fn request(&self, beginning: Beginning) -> Result<Record, SinkFull> {
-        self.record(Kind::Request, beginning).await
+        self.record(|id| beginning.line(Kind::Request, id)).await
     }
 
     pub(crate) async fn tunnel(&self, beginning: Beginning) -> Result<Record, SinkFull> {
-        self.record(Kind::Tunnel, beginning).await
+        self.record(|id| beginning.line(Kind::Tunnel, id)).await
+    }
+
+    /// Of a request that no client sent: the gateway makes it, and `ingress` says what for.
+    pub(crate) async fn own_request(
+        &self,
+        ingress: &'static str,
+        environment: &EnvironmentId,
+    ) -> Result<Record, SinkFull> {
+        self.record(|id| {
+            let mut line = Line::begun(Kind::Request, id, ingress);
+            line.environment = Some(environment.clone());
+            line
+        })
+        .await
     }
 
     /// Takes a finished line; never waits.
@@ -107,14 +122,14 @@ impl AuditSink {
         }
     }
 
-    async fn record(&self, kind: Kind, beginning: Beginning) -> Result<Record, SinkFull> {
+    async fn record(&self, line: impl FnOnce(RecordId) -> Box<Line>) -> Result<Record, SinkFull> {
         if self.is_full() {
             let place = tokio::time::timeout(self.queue.wait, self.place());
             place.await.map_err(|_| SinkFull)?;
         }
         let count = self.queue.next.fetch_add(1, Ordering::Relaxed);
         let id = RecordId { process: self.queue.process, count };
-        Ok(Record::new(beginning.line(kind, id), self.clone()))
+        Ok(Record::new(line(id), self.clone()))
     }
 
     async fn place(&self) {
@@ -187,6 +202,7 @@ mod tests {
     use outgate_policy::Reason;
 
     use super::*;
+    use crate::ingress::Ingress;
 
     const WAIT: Duration = Duration::from_millis(50);
 
@@ -211,7 +227,7 @@ mod tests {
     }
 
     fn beginning() -> Beginning {
-        Beginning { ingress: "explicit", client: None, environment: None }
+        Beginning { ingress: Ingress::Explicit, client: None, environment: None }
     }
 
     fn written(write: impl FnOnce(&mut Record)) -> serde_json::Value {

@@ -17,9 +17,17 @@ use super::forward::Forwarded;
 use super::inject::remove_spellings;
 use super::pulse::{Pulse, Stream};
 
+/// Where the body of a request comes from.
+pub(crate) enum Upload {
+    /// A client sends it.
+    Incoming(Incoming),
+    /// The gateway has it: a request of its own.
+    Memory(Bytes),
+}
+
 /// The body of a request on its way to the origin.
 pub(crate) struct RequestBody {
-    inner: Option<Incoming>,
+    inner: Option<Upload>,
     hold: Option<Hold>,
     progress: Arc<Progress>,
     /// Headers that were injected: no trailer may say them again.
@@ -64,19 +72,63 @@ impl Progress {
     }
 }
 
+impl From<Incoming> for Upload {
+    fn from(incoming: Incoming) -> Upload {
+        Upload::Incoming(incoming)
+    }
+}
+
+impl From<Bytes> for Upload {
+    fn from(bytes: Bytes) -> Upload {
+        Upload::Memory(bytes)
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.get_mut() {
+            Upload::Incoming(incoming) => Pin::new(incoming).poll_frame(cx),
+            Upload::Memory(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Upload::Incoming(incoming) => incoming.is_end_stream(),
+            Upload::Memory(bytes) => bytes.is_empty(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Upload::Incoming(incoming) => incoming.size_hint(),
+            Upload::Memory(bytes) => SizeHint::with_exact(bytes.len() as u64),
+        }
+    }
+}
+
 impl RequestBody {
     pub(crate) fn new(
-        incoming: Incoming,
+        upload: Upload,
         hold: Option<Hold>,
         injected: SmallVec<[HeaderName; 2]>,
         pulse: Option<Pulse>,
     ) -> RequestBody {
         let progress = Arc::new(Progress::default());
-        let inner = if incoming.is_end_stream() {
+        let inner = if upload.is_end_stream() {
             progress.finished.store(true, Ordering::Relaxed);
             None
         } else {
-            Some(incoming)
+            Some(upload)
         };
         RequestBody { inner, hold, progress, injected, pulse }
     }
@@ -121,10 +173,10 @@ impl Body for RequestBody {
             ready!(hold.poll_released(cx));
             this.hold = None;
         }
-        let Some(incoming) = &mut this.inner else {
+        let Some(upload) = &mut this.inner else {
             return Poll::Ready(None);
         };
-        let polled = ready!(Pin::new(&mut *incoming).poll_frame(cx));
+        let polled = ready!(Pin::new(&mut *upload).poll_frame(cx));
         this.pulse.iter().for_each(Pulse::beat);
         match polled {
             Some(Ok(mut frame)) => {
@@ -134,7 +186,7 @@ impl Body for RequestBody {
                     keep_harmless(trailers);
                     this.injected.iter().for_each(|name| remove_spellings(trailers, name));
                 }
-                if incoming.is_end_stream() {
+                if upload.is_end_stream() {
                     this.finish();
                 }
                 Poll::Ready(Some(Ok(frame)))
@@ -149,11 +201,11 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.as_ref().is_none_or(Incoming::is_end_stream)
+        self.inner.as_ref().is_none_or(Upload::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.as_ref().map_or(SizeHint::with_exact(0), Incoming::size_hint)
+        self.inner.as_ref().map_or(SizeHint::with_exact(0), Upload::size_hint)
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version, header};
-use outgate_policy::{Authority, Denial, Destination, Reason, Scheme};
+use outgate_policy::{Authority, Denial, Destination, Host, Reason, Scheme};
 
 use super::hop_by_hop::{self, has_member};
 use super::upgrade::names_websocket;
@@ -108,6 +108,12 @@ impl RequestHead {
             trailers,
         };
         Ok(head)
+    }
+
+    /// Sends it to `host` instead: what the client named stands for that.
+    pub(crate) fn goes_to(&mut self, host: Host) {
+        self.destination.host = host;
+        self.authority = canonical(&self.destination, self.scheme);
     }
 
     /// Where it goes.
@@ -233,6 +239,30 @@ fn tunnel_target(
         )),
         _ => Err(malformed_target()),
     }
+}
+
+/// Where the first request in a tunnel without a name of its own goes: to the host that it names,
+/// and to the port that the client connected to. HTTP/1.0 may name none.
+pub(crate) fn named(parts: &Parts, presumed: &TunnelTarget) -> Result<Destination, Denial> {
+    let by_host = || host(&parts.headers, Version::HTTP_10);
+    let authority = match parts.uri.authority() {
+        // It is refused, whatever it names.
+        _ if parts.method == Method::CONNECT => return Ok(presumed.destination.clone()),
+        Some(authority) => authority.as_str().as_bytes(),
+        None => match by_host()? {
+            Some(host) => host.as_bytes(),
+            None => return Ok(presumed.destination.clone()),
+        },
+    };
+    let said = destination(authority, presumed.scheme)?;
+    if said.port == presumed.destination.port {
+        return Ok(said);
+    }
+    let message = format!(
+        "the request is for port {} of {}, but this connection is to port {}",
+        said.port, said.host, presumed.destination.port
+    );
+    Err(Denial::new(Reason::NameMismatch, message))
 }
 
 fn malformed_target() -> Denial {

@@ -5,11 +5,10 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Version};
-use hyper::body::Incoming;
 use smallvec::SmallVec;
 
 use super::RequestHead;
-use super::body::RequestBody;
+use super::body::{RequestBody, Upload};
 use super::expect::Hold;
 use super::pulse::Pulse;
 use crate::upstream::Framing;
@@ -18,7 +17,7 @@ use crate::upstream::Framing;
 pub(crate) fn prepare(
     head: RequestHead,
     injections: Vec<(HeaderName, HeaderValue)>,
-    body: Incoming,
+    body: Upload,
     hold: Option<Hold>,
 ) -> (Request<RequestBody>, Framing) {
     let RequestHead { mut parts, authority, scheme, websocket, trailers, .. } = head;

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use outgate_policy::{Denial, Destination};
 
 use super::RequestHead;
-use super::body::ReplyBody;
+use super::body::{ReplyBody, Upload};
 use super::expect::{self, Word};
 use super::forward::{Underway, forward};
 use super::hop_by_hop;
@@ -30,19 +30,38 @@ pub(crate) enum Exchange {
     Upgraded(Response<ReplyBody>, Box<Upgrade>),
 }
 
-/// Judges and sends one request; `record` is finished in every case, now or with the body.
+/// Judges and sends one request of a client, and answers it in every case; `record` is finished
+/// now or with the answer's body.
 pub(crate) async fn run(
     gateway: &Gateway,
     environment: &Arc<Environment>,
     head: RequestHead,
     body: Incoming,
-    mut record: Record,
+    record: Record,
 ) -> Exchange {
+    let destination = head.destination().clone();
+    match attempt(gateway, environment, head, body.into(), record).await {
+        Ok(exchange) => exchange,
+        Err(denial) => Exchange::Answered(reply::refusal(&denial, Some(&destination))),
+    }
+}
+
+/// The same, where what is refused or fails is for the caller to tell.
+pub(crate) async fn attempt(
+    gateway: &Gateway,
+    environment: &Arc<Environment>,
+    head: RequestHead,
+    body: Upload,
+    mut record: Record,
+) -> Result<Exchange, Denial> {
     let destination = head.destination().clone();
     record.goes_to(&destination, Some(head.scheme()));
     let permit = match gate::permit(head, environment, &mut record) {
         Ok(permit) => permit,
-        Err(denial) => return Exchange::Answered(refuse(record, &denial, Some(&destination))),
+        Err(denial) => {
+            note_refusal(record, &denial);
+            return Err(denial);
+        }
     };
     let (head, snapshot, injections) = permit.into_parts();
     let asked = head.websocket.then(|| Asked::of(&head, &injections));
@@ -65,32 +84,32 @@ pub(crate) async fn run(
         }
         Err(error) => {
             record.moved(upload.bytes(), 0);
-            Exchange::Answered(fail(record, &error, &destination))
+            Err(failed(record, &error, &destination))
         }
     }
 }
 
 /// The answer to a request that is refused, and its audit line.
 pub(crate) fn refuse(
-    mut record: Record,
+    record: Record,
     denial: &Denial,
     destination: Option<&Destination>,
 ) -> Response<ReplyBody> {
-    record.refused(denial.reason);
-    record.finish();
+    note_refusal(record, denial);
     reply::refusal(denial, destination)
 }
 
-/// The answer to a request that was permitted but could not be served, and its audit line.
-fn fail(
-    mut record: Record,
-    error: &UpstreamError,
-    destination: &Destination,
-) -> Response<ReplyBody> {
-    let denial = error.denial(destination);
+/// Writes the line of a request that is refused.
+pub(crate) fn note_refusal(mut record: Record, denial: &Denial) {
+    record.refused(denial.reason);
+    record.finish();
+}
+
+/// Writes the line of a request that was permitted but could not be served.
+fn failed(mut record: Record, error: &UpstreamError, destination: &Destination) -> Denial {
     error.note(&mut record);
     record.finish();
-    reply::refusal(&denial, Some(destination))
+    error.denial(destination)
 }
 
 fn settle(
@@ -98,19 +117,19 @@ fn settle(
     underway: Underway,
     asked: Option<Asked>,
     destination: &Destination,
-) -> Exchange {
+) -> Result<Exchange, Denial> {
     if !hop_by_hop::is_at_most_chunked(response.headers()) {
         let what = "an answer in a transfer coding other than chunked".to_owned();
         let error = UpstreamError::Protocol(what);
-        return Exchange::Answered(fail(underway.record, &error, destination));
+        return Err(failed(underway.record, &error, destination));
     }
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Exchange::Answered(forward(response, underway));
+        return Ok(Exchange::Answered(forward(response, underway)));
     }
     if let Some(asked) = asked.filter(|_| upgrade::is_agreed(&response)) {
         let (response, upgrade) = upgrade::accept(response, underway, asked);
-        return Exchange::Upgraded(response, Box::new(upgrade));
+        return Ok(Exchange::Upgraded(response, Box::new(upgrade)));
     }
     let error = UpstreamError::Protocol("switched to a protocol that nobody asked for".to_owned());
-    Exchange::Answered(fail(underway.record, &error, destination))
+    Err(failed(underway.record, &error, destination))
 }

@@ -20,11 +20,9 @@ use crate::audit::Record;
 use crate::gate::{self, Asked};
 use crate::limits::Limits;
 use crate::snapshot::Environment;
+use crate::tunnel::REVOKED;
 use crate::tunnel::relay::relay;
 use crate::upstream::Lease;
-
-/// What the audit line says of a relay that a new policy ended.
-const REVOKED: &str = "closed: a new policy does not permit it any more";
 
 /// An agreed upgrade, waiting for the client's side of the connection.
 pub(crate) struct Upgrade {

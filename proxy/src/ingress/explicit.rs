@@ -3,6 +3,8 @@
 //! `CONNECT host:port` opens a tunnel, an absolute URL is one request, anything else is told what
 //! a proxy is. Who asks is known from the connection or said with each request.
 
+mod target;
+
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,24 +12,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use outgate_policy::{Authority, Denial, Destination, Reason};
+use outgate_policy::{Denial, Destination, Reason};
 use tokio::sync::OwnedSemaphorePermit;
 
+use self::target::target;
+use super::Ingress;
 use super::identity::{Provenance, Unidentified};
+use super::meaning::meant;
 use crate::audit::{Beginning, Record};
 use crate::exchange::body::ReplyBody;
 use crate::exchange::run::{self, Exchange};
 use crate::exchange::serve::Service;
 use crate::exchange::{Door, RequestHead, Upgrade, reply};
-use crate::gate;
 use crate::gateway::{Gateway, Refusals};
 use crate::listener::Accepted;
 use crate::snapshot::Environment;
-use crate::tunnel::{Admission, Tunnel};
-use crate::upstream::UpstreamError;
-
-/// How audit lines call this way in.
-pub(crate) const INGRESS: &str = "explicit";
+use crate::tunnel::{Naming, Passage, Tunnel};
 
 /// Answers the requests of one connection to the forward proxy's port.
 pub(crate) struct ExplicitDoor {
@@ -45,7 +45,7 @@ pub(crate) struct ExplicitDoor {
 
 /// What the socket is for once HTTP on it is over.
 pub(crate) enum Next {
-    Tunnel(Box<Tunnel>),
+    Tunnel(Box<(Tunnel, Passage)>),
     Upgrade(Box<Upgrade>),
 }
 
@@ -85,7 +85,7 @@ impl ExplicitDoor {
     pub(crate) fn beginning(&self) -> Beginning {
         let environment = self.holder.get().map(|held| &held.0).or(self.provenance.known());
         Beginning {
-            ingress: INGRESS,
+            ingress: Ingress::Explicit,
             client: self.client,
             environment: environment.map(|environment| environment.id().clone()),
         }
@@ -108,13 +108,7 @@ impl ExplicitDoor {
     }
 
     fn hold(&self, environment: &Arc<Environment>) -> Result<(), Denial> {
-        let place = environment.connection().ok_or_else(|| {
-            Denial::new(
-                Reason::TooManyConnections,
-                "this environment has as many connections as it may: close some, or raise \
-                 limits.connections",
-            )
-        })?;
+        let place = environment.place()?;
         // Requests of one connection are answered one after the other: nobody came between.
         drop(self.holder.set((Arc::clone(environment), place)));
         *self.stranger.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -132,10 +126,14 @@ impl ExplicitDoor {
             Err(denial) => return run::refuse(record, &denial, None),
         };
         record.belongs_to(environment.id());
-        let head = match RequestHead::read(parts, Door::Forward) {
+        let mut head = match RequestHead::read(parts, Door::Forward) {
             Ok(head) => head,
             Err(denial) => return run::refuse(record, &denial, None),
         };
+        let meant = meant(&head.destination().host, &environment);
+        if let Some((host, _held)) = &meant {
+            head.goes_to(host.clone());
+        }
         match run::run(&self.gateway, &environment, head, body, record).await {
             Exchange::Answered(response) => response,
             Exchange::Upgraded(response, upgrade) => {
@@ -155,41 +153,25 @@ impl ExplicitDoor {
             Ok(destination) => destination,
             Err(denial) => return refuse_connect(record, &denial),
         };
+        let (destination, held) = match meant(&destination.host, &environment) {
+            Some((host, held)) => (Destination { host, ..destination }, Some(held)),
+            None => (destination, None),
+        };
         record.goes_to(&destination, None);
-        let admission = match self.admit(&destination, &environment, &mut record).await {
-            Ok(()) => Admission::Granted,
-            Err(_) if self.gateway.refusals() == Refusals::Inside => Admission::Refused,
-            Err(denial) => {
-                record.finish();
-                return reply::connect_refusal(&denial, Some(&destination));
+        let (ingress, client) = (Ingress::Explicit, self.client);
+        let naming = Naming::Fixed;
+        let mut tunnel = Tunnel { ingress, environment, destination, naming, client, held, record };
+        let inside = self.gateway.refusals() == Refusals::Inside;
+        let passage = match tunnel.admit(&self.gateway).await {
+            Ok(passage) => passage,
+            Err(refused) if inside && refused.is_readable_inside => Passage::Refusals,
+            Err(refused) => {
+                tunnel.record.finish();
+                return reply::connect_refusal(&refused.denial, Some(&tunnel.destination));
             }
         };
-        let client = self.client;
-        let tunnel = Tunnel { environment, destination, admission, client, record };
-        self.hand_over(Next::Tunnel(Box::new(tunnel)));
+        self.hand_over(Next::Tunnel(Box::new((tunnel, passage))));
         Response::new(ReplyBody::empty())
-    }
-
-    /// Policy, then addresses: what can't be reached is said now, where the client asks.
-    async fn admit(
-        &self,
-        destination: &Destination,
-        environment: &Environment,
-        record: &mut Record,
-    ) -> Result<(), Denial> {
-        let grant = gate::admit(destination, environment).inspect_err(|denial| {
-            record.refused(denial.reason);
-        })?;
-        let rules = &grant.snapshot().addresses;
-        let resolver = self.gateway.resolver();
-        match resolver.pin(&destination.host, destination.port, rules).await {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let error = UpstreamError::from(error);
-                error.note(record);
-                Err(error.denial(destination))
-            }
-        }
     }
 
     fn hand_over(&self, next: Next) {
@@ -231,48 +213,6 @@ fn refuse_connect(mut record: Record, denial: &Denial) -> Response<ReplyBody> {
     record.refused(denial.reason);
     record.finish();
     reply::connect_refusal(denial, None)
-}
-
-/// The authority-form target (RFC 9110 §9.3.6), with a port and without a body.
-fn target(parts: &Parts) -> Result<Destination, Denial> {
-    let malformed = |message| Err(Denial::new(Reason::MalformedRequest, message));
-    let framing = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
-    if framing.iter().any(|name| parts.headers.contains_key(name)) {
-        return malformed("CONNECT with a body: the bytes of a tunnel come after its answer");
-    }
-    let (Some(authority), None) = (parts.uri.authority(), parts.uri.path_and_query()) else {
-        return malformed("the target of CONNECT must be host:port");
-    };
-    let authority = authority.as_str().as_bytes();
-    let parsed = Authority::from_wire(authority).map_err(|error| error.denial(authority))?;
-    let Some(port) = parsed.port else {
-        let message = "the target of CONNECT has no port: write host:443";
-        return Err(Denial::new(Reason::MalformedPort, message));
-    };
-    let destination = Destination { host: parsed.host, port };
-    check_host(&parts.headers, &destination)?;
-    Ok(destination)
-}
-
-/// `Host` repeats the target; some clients leave the port out.
-fn check_host(headers: &HeaderMap, destination: &Destination) -> Result<(), Denial> {
-    let mut all = headers.get_all(header::HOST).iter();
-    match (all.next(), all.next()) {
-        (None, _) => Ok(()),
-        (Some(_), Some(_)) => {
-            Err(Denial::new(Reason::MalformedRequest, "more than one Host header"))
-        }
-        (Some(host), None) => {
-            let host = host.as_bytes();
-            let said = Authority::from_wire(host).map_err(|error| error.denial(host))?;
-            let same_port = said.port.is_none_or(|port| port == destination.port);
-            if said.host == destination.host && same_port {
-                return Ok(());
-            }
-            let message = format!("Host says {}, CONNECT says {destination}", said.host);
-            Err(Denial::new(Reason::NameMismatch, message))
-        }
-    }
 }
 
 fn unidentified() -> Denial {

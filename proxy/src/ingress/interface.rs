@@ -1,4 +1,4 @@
-//! By which interface did a TCP connection come in?
+//! By which interface did a connection or a datagram come in?
 //!
 //! The kernel notes it with the packet that completes the handshake, so that nothing a client says
 //! has a part in it. A listening socket is asked to note it (`IP_PKTINFO` of ip(7), RFC 3542 §6.2),
@@ -7,7 +7,7 @@
 
 use std::ffi::{CString, c_int};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -30,9 +30,18 @@ pub(crate) struct Interface(Option<NonZeroU32>);
 
 /// Asks the kernel to note it for every connection that `listener` accepts.
 pub(crate) fn note(listener: &TcpListener) -> io::Result<()> {
-    match listener.local_addr()? {
-        SocketAddr::V4(_) => setsockopt(listener, Ipv4PacketInfo, &true)?,
-        SocketAddr::V6(_) => setsockopt(listener, Ipv6RecvPacketInfo, &true)?,
+    note_on(listener, listener.local_addr()?)
+}
+
+/// Asks the kernel to tell it beside every datagram that `socket` receives.
+pub(crate) fn note_datagrams(socket: &UdpSocket) -> io::Result<()> {
+    note_on(socket, socket.local_addr()?)
+}
+
+fn note_on(socket: &impl AsFd, local: SocketAddr) -> io::Result<()> {
+    match local {
+        SocketAddr::V4(_) => setsockopt(socket, Ipv4PacketInfo, &true)?,
+        SocketAddr::V6(_) => setsockopt(socket, Ipv6RecvPacketInfo, &true)?,
     }
     Ok(())
 }
@@ -65,6 +74,11 @@ fn index_of(socket: &impl AsFd, peer: SocketAddr) -> io::Result<Option<u32>> {
 }
 
 impl Interface {
+    /// The one with this number; 0 is none.
+    pub(crate) fn numbered(index: u32) -> Interface {
+        Interface(NonZeroU32::new(index))
+    }
+
     /// Its name now; none once it is gone.
     pub(crate) fn name(self) -> Option<CString> {
         if_indextoname(self.0?.get()).ok()

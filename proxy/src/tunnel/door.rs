@@ -1,42 +1,71 @@
 //! What answers the requests inside one tunnel?
 
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use http::request::Parts;
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use outgate_policy::Denial;
 
+use super::Naming;
 use crate::audit::{Beginning, Record};
 use crate::exchange::body::ReplyBody;
 use crate::exchange::run::{self, Exchange};
 use crate::exchange::serve::Service;
-use crate::exchange::{Door, RequestHead, TunnelTarget, Upgrade, reply};
+use crate::exchange::{Door, RequestHead, TunnelTarget, Upgrade, named, reply};
 use crate::gateway::Gateway;
-use crate::ingress::explicit::INGRESS;
 use crate::snapshot::Environment;
 
 /// Answers requests that all go to one destination.
 pub(super) struct TunnelDoor {
     gateway: Arc<Gateway>,
     environment: Arc<Environment>,
-    target: TunnelTarget,
-    client: Option<IpAddr>,
+    target: Target,
+    /// What its audit lines begin with.
+    beginning: Beginning,
     /// The tunnel's own line, until a request comes that has one.
     record: Mutex<Option<Record>>,
     upgrade: Mutex<Option<Box<Upgrade>>>,
+}
+
+/// The destination of a tunnel's requests, or what is known of it until one of them names it.
+pub(super) struct Target {
+    known: TunnelTarget,
+    naming: Naming,
+    named: OnceLock<TunnelTarget>,
+}
+
+impl Target {
+    pub(super) fn new(known: TunnelTarget, naming: Naming) -> Target {
+        Target { known, naming, named: OnceLock::new() }
+    }
+
+    fn get(&self) -> &TunnelTarget {
+        self.named.get().unwrap_or(&self.known)
+    }
+
+    /// The destination, named by this request if by none before.
+    fn named_by(&self, parts: &Parts) -> Result<&TunnelTarget, Denial> {
+        if self.naming == Naming::Fixed || self.named.get().is_some() {
+            return Ok(self.get());
+        }
+        let destination = named(parts, &self.known)?;
+        let target = TunnelTarget::new(destination, self.known.scheme);
+        // Two may come at once over HTTP/2: the later one must then agree.
+        Ok(self.named.get_or_init(|| target))
+    }
 }
 
 impl TunnelDoor {
     pub(super) fn new(
         gateway: Arc<Gateway>,
         environment: Arc<Environment>,
-        target: TunnelTarget,
-        client: Option<IpAddr>,
+        target: Target,
+        beginning: Beginning,
         record: Record,
     ) -> TunnelDoor {
         let record = Mutex::new(Some(record));
-        TunnelDoor { gateway, environment, target, client, record, upgrade: Mutex::new(None) }
+        TunnelDoor { gateway, environment, target, beginning, record, upgrade: Mutex::new(None) }
     }
 
     /// The tunnel's own line, if no request came.
@@ -46,7 +75,7 @@ impl TunnelDoor {
 
     /// Where all its requests go.
     pub(super) fn target(&self) -> &TunnelTarget {
-        &self.target
+        self.target.get()
     }
 
     /// The upgrade that the last answer agreed to.
@@ -56,11 +85,7 @@ impl TunnelDoor {
 
     /// What an audit line of this tunnel begins with.
     pub(super) fn beginning(&self) -> Beginning {
-        Beginning {
-            ingress: INGRESS,
-            client: self.client,
-            environment: Some(self.environment.id().clone()),
-        }
+        self.beginning.clone()
     }
 }
 
@@ -77,13 +102,16 @@ impl Service for TunnelDoor {
         }
         record.client_speaks(parts.version);
         record.asks(&parts.method, parts.uri.path());
-        record.goes_to(&self.target.destination, Some(self.target.scheme));
+        let target = self.target.named_by(&parts);
+        let TunnelTarget { destination, scheme, .. } = self.target();
+        record.goes_to(destination, Some(*scheme));
         let most = self.gateway.limits().headers;
         let head = RequestHead::count(&parts, most)
-            .and_then(|()| RequestHead::read(parts, Door::Tunnel(&self.target)));
+            .and(target)
+            .and_then(|target| RequestHead::read(parts, Door::Tunnel(target)));
         let head = match head {
             Ok(head) => head,
-            Err(denial) => return run::refuse(record, &denial, Some(&self.target.destination)),
+            Err(denial) => return run::refuse(record, &denial, Some(destination)),
         };
         match run::run(&self.gateway, &self.environment, head, body, record).await {
             Exchange::Answered(response) => response,
@@ -100,7 +128,7 @@ impl Service for TunnelDoor {
             of_tunnel.discard();
         }
         record.client_speaks(Version::HTTP_2);
-        record.goes_to(&self.target.destination, Some(self.target.scheme));
+        record.goes_to(&self.target().destination, Some(self.target().scheme));
         record.refused(why.reason);
         record.error(why.message.as_str());
         record.finish();

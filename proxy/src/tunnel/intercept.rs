@@ -12,15 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
-use super::{Admission, Tunnel};
+use super::Tunnel;
+use super::alert::Alert;
 use crate::gateway::Gateway;
 use crate::upstream::server_name;
-
-/// A fatal `unrecognized_name` alert as the first record of a connection (RFC 6066 §3, RFC 8446
-/// §6): rustls has no way to send it.
-const UNRECOGNIZED_NAME: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 112];
-/// The same for `access_denied`.
-const ACCESS_DENIED: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 49];
 
 /// Why there is no session with the client.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +36,7 @@ pub(super) enum InterceptError {
 pub(super) async fn intercept<IO>(
     gateway: &Gateway,
     tunnel: &mut Tunnel,
+    only_refusals: bool,
     io: IO,
 ) -> Result<TlsStream<IO>, InterceptError>
 where
@@ -51,10 +47,10 @@ where
     let host = &tunnel.destination.host;
     if let Err(error) = check_name(&hello, host) {
         tunnel.record.refused(Reason::NameMismatch);
-        return Err(alert(&mut hello.io, &UNRECOGNIZED_NAME, error).await);
+        return Err(refuse(&mut hello.io, Alert::UnrecognizedName, error).await);
     }
-    if tunnel.admission == Admission::Refused && !tunnel.environment.refused_handshakes.spend() {
-        return Err(alert(&mut hello.io, &ACCESS_DENIED, InterceptError::Budget).await);
+    if only_refusals && !tunnel.environment.refused_handshakes.spend() {
+        return Err(refuse(&mut hello.io, Alert::AccessDenied, InterceptError::Budget).await);
     }
     let name = server_name(host).ok_or_else(|| InterceptError::Name(host.clone()))?;
     let leaf = gateway.leaves().leaf(&name)?;
@@ -74,13 +70,13 @@ where
     }
 }
 
-async fn alert<IO: AsyncWrite + Unpin>(
+async fn refuse<IO: AsyncWrite + Unpin>(
     io: &mut IO,
-    alert: &[u8],
+    alert: Alert,
     error: InterceptError,
 ) -> InterceptError {
+    alert.send(io).await;
     // The client is told if it still listens; the error is the same.
-    drop(io.write_all(alert).await);
     drop(io.shutdown().await);
     error
 }

@@ -40,12 +40,23 @@ where
         if moved {
             passed(up.bytes, down.bytes);
         }
+        if is_gone(&up_done, &down) || is_gone(&down_done, &up) {
+            return Poll::Ready(Ok(()));
+        }
         if up_done?.is_ready() && down_done?.is_ready() {
             return Poll::Ready(Ok(()));
         }
         poll_silence(cx, silence.as_mut(), idle, moved)
     })
     .await
+}
+
+/// Whether a direction failed only because its receiver, which had said all that it had to say
+/// `the_other` way, has closed altogether.
+fn is_gone(done: &Poll<io::Result<()>>, the_other: &Direction) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
+    let Poll::Ready(Err(error)) = done else { return false };
+    the_other.ended && matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected)
 }
 
 fn poll_silence(
@@ -177,6 +188,17 @@ mod tests {
         assert_eq!(read.len(), 100_000);
         let passed = relayed.await.expect("no panic").expect("both sides end in order");
         assert_eq!(passed, (8, 100_000));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_closes_altogether_leaves_in_order() {
+        let (client, client_side) = duplex(64);
+        let (mut origin, origin_side) = duplex(64);
+        let relayed = tokio::spawn(relay(client_side, origin_side, IDLE, |_, _| {}));
+        drop(client);
+        origin.read_to_end(&mut Vec::new()).await.expect("the half-close arrives");
+        origin.write_all(b"to nobody").await.expect("open");
+        assert!(relayed.await.expect("no panic").is_ok());
     }
 
     #[tokio::test(start_paused = true)]

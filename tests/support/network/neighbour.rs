@@ -31,6 +31,7 @@ const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RT_TABLE_LOCAL: u8 = 255;
+const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_BOOT: u8 = 3;
 const RT_SCOPE_LINK: u8 = 253;
 const RTN_UNICAST: u8 = 1;
@@ -44,7 +45,8 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    /// One whose packets come in by the interface `name`, from `.2` to `.9` of `network`, a /24.
+    /// One whose packets come in by the interface `name`, from `.2` to `.9` of `network`, a /24. On
+    /// the test's side that interface has `.1`; the neighbour sends all that it sends there.
     ///
     /// # Panics
     /// Outside `isolated`, or when the kernel has no veth.
@@ -57,6 +59,8 @@ impl Neighbour {
         add_veth(name, &neighbour.namespace)
             .unwrap_or_else(|fault| panic!("this test needs veth interfaces: {fault}"));
         raise(index(name)).expect("a new interface can be raised");
+        let [a, b, c, _] = network.octets();
+        add_address(Ipv4Addr::new(a, b, c, 1), index(name)).expect("it takes an address");
         for address in addresses(network) {
             add_route(address, index(name)).expect("a new address can be routed");
         }
@@ -65,6 +69,7 @@ impl Neighbour {
             for address in addresses(network) {
                 add_address(address, index(THEIRS)).expect("a new interface takes addresses");
             }
+            add_default_route(index(THEIRS)).expect("a namespace takes a route");
         });
         neighbour
     }
@@ -121,6 +126,15 @@ fn add_route(address: Ipv4Addr, index: i32) -> io::Result<()> {
     message.extend([RT_TABLE_LOCAL, RTPROT_BOOT, RT_SCOPE_LINK, RTN_UNICAST]);
     message.extend(0u32.to_ne_bytes());
     attribute(&mut message, RTA_DST, &address.octets());
+    attribute(&mut message, RTA_OIF, &index.to_ne_bytes());
+    request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &message)
+}
+
+/// As `ip route add default dev …`: every address is asked for on the cable.
+fn add_default_route(index: i32) -> io::Result<()> {
+    let mut message = vec![AddressFamily::Inet as u8, 0, 0, 0];
+    message.extend([RT_TABLE_MAIN, RTPROT_BOOT, RT_SCOPE_LINK, RTN_UNICAST]);
+    message.extend(0u32.to_ne_bytes());
     attribute(&mut message, RTA_OIF, &index.to_ne_bytes());
     request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &message)
 }

@@ -1,0 +1,81 @@
+//! How does a tunnel pass whose bytes nobody reads?
+//!
+//! To a pinned address of the very name that was judged, and only as long as the policy in force
+//! would open it again.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use super::Tunnel;
+use super::relay::relay;
+use crate::audit::{Milestone, Record};
+use crate::gate::{self, TunnelGrant};
+use crate::limits::Limits;
+use crate::resolve::PinnedAddresses;
+use crate::upstream::UpstreamError;
+use crate::upstream::dial::dial;
+
+/// What the audit line says of a relay that a new policy ended.
+pub(crate) const REVOKED: &str = "closed: a new policy does not permit it any more";
+
+/// A way to an origin that may be taken.
+pub(crate) struct Route {
+    grant: TunnelGrant,
+    addresses: PinnedAddresses,
+}
+
+/// A connection to an origin, for the bytes of one tunnel.
+pub(crate) struct Spliced {
+    grant: TunnelGrant,
+    origin: TcpStream,
+    address: SocketAddr,
+}
+
+impl Route {
+    pub(super) fn new(grant: TunnelGrant, addresses: PinnedAddresses) -> Route {
+        Route { grant, addresses }
+    }
+
+    /// What it may be taken for.
+    pub(super) fn grant(&self) -> &TunnelGrant {
+        &self.grant
+    }
+
+    /// Connects to the origin.
+    pub(super) async fn dial(
+        self,
+        limits: &Limits,
+        record: &mut Record,
+    ) -> Result<Spliced, UpstreamError> {
+        let (origin, address) = dial(&self.addresses, limits).await?;
+        record.permitted(self.grant.entry(), std::iter::empty());
+        record.dialled(address);
+        record.reached(Milestone::Connected);
+        Ok(Spliced { grant: self.grant, origin, address })
+    }
+}
+
+/// Relays both ways until both sides are done, silent for too long, or not permitted any more.
+pub(super) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
+    tunnel: Tunnel,
+    spliced: Spliced,
+    client: IO,
+    limits: &Limits,
+) {
+    let Tunnel { environment, mut record, held: _held, .. } = tunnel;
+    let Spliced { grant, origin, address } = spliced;
+    let note = |up, down| record.moved(up, down);
+    let relayed = tokio::select! {
+        // First: what was withdrawn while the origin was dialled passes not one byte.
+        biased;
+        () = gate::withdrawn(&environment, &grant, address) => Err(io::Error::other(REVOKED)),
+        relayed = relay(client, origin, limits.idle_upgraded, note) => relayed,
+    };
+    if let Err(error) = relayed {
+        record.error(error.to_string());
+    }
+    record.finish();
+}
