@@ -30,6 +30,8 @@ impl Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a command in a sandbox whose only way out is the gateway.
+    Run(RunArgs),
     /// Run the gateway until SIGTERM.
     Serve(ServeArgs),
     /// Show a deny and an injection on real traffic: one process, no network, no root.
@@ -79,6 +81,28 @@ pub(crate) struct ServeArgs {
     /// Certificates that origins may also be verified with, besides the system's.
     #[arg(long, value_name = "PEM")]
     pub(crate) origin_roots: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(override_usage = "outgate run [OPTIONS] -- COMMAND [ARG]...")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+    /// The environment file. Without one nothing is allowed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) environment: Option<PathBuf>,
+    /// A folder whose entries appear at the sandbox's root: DIR/workspace as /workspace.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sandbox_root: Option<PathBuf>,
+    /// A variable that the command gets as it is here; may be given many times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) keep_env: Vec<String>,
+    /// Certificates that origins may also be verified with, besides the system's.
+    #[arg(long, value_name = "PEM")]
+    pub(crate) origin_roots: Option<PathBuf>,
+    /// What to run, and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -5,6 +5,7 @@
 //!                 │        ├────── management, metrics
 //!                 │        └────── reload     files that change, SIGHUP
 //!                 └ config         flags + operator's file + defaults → Settings
+//!          ├──── run ── sandbox    a command where nothing but the gateway can be reached
 //!          ├──── demo              the same parts, an origin and curl, in front of a person
 //!          ├──── check, explain    what policy makes of a file, of a request
 //!          └──── ca                what clients must trust
@@ -28,6 +29,8 @@ mod management;
 mod metrics;
 mod process;
 mod reload;
+mod run;
+mod sandbox;
 mod serve;
 mod state_dir;
 mod surroundings;
@@ -44,6 +47,9 @@ use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
 fn main() -> ExitCode {
+    if let Some(ended) = sandbox::take_over() {
+        return ended;
+    }
     let surroundings = Surroundings::read();
     match run(&surroundings) {
         Ok(code) => code,
@@ -60,10 +66,16 @@ fn run(surroundings: &Surroundings) -> Result<ExitCode, Failure> {
         Ok(cli) => cli,
         Err(error) => return cli::refuse(&error).map(|()| ExitCode::SUCCESS),
     };
-    // The demo tells its own story.
-    let level = if matches!(cli.command, Command::Demo(_)) { "error" } else { "info" };
+    let level = match cli.command {
+        // The demo tells its own story.
+        Command::Demo(_) => "error",
+        // The terminal is the command's.
+        Command::Run(_) => "warn",
+        _ => "info",
+    };
     telemetry::start(surroundings, level)?;
     match cli.command {
+        Command::Run(args) => return run::run(&args, surroundings),
         Command::Serve(args) => serve::run(&args, surroundings)?,
         Command::Check(args) => check::run(&args, surroundings)?,
         Command::Ca(command) => ca::run(command, surroundings)?,

@@ -126,4 +126,12 @@ impl Ports {
             Ports::Listed(list) => list.contains(&port),
         }
     }
+
+    /// Those that are named.
+    pub(crate) fn listed(&self) -> &[u16] {
+        match self {
+            Ports::Every => &[],
+            Ports::Listed(list) => list,
+        }
+    }
 }

@@ -7,6 +7,7 @@ mod denials;
 mod index;
 mod injection;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::address::{AddressClass, is_local_name};
@@ -67,6 +68,12 @@ impl Policy {
     /// How many entries the allowlist has.
     pub fn entries(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Every port that an entry allows something on, each once.
+    pub fn ports(&self) -> BTreeSet<u16> {
+        let allowing = self.entries.iter().filter(|entry| !entry.deny);
+        allowing.flat_map(|entry| entry.ports.listed()).copied().collect()
     }
 
     /// Whether nothing leaves at all, DNS included.

@@ -552,3 +552,16 @@ fn keeps_every_reason_code_distinct_and_stable() {
     assert_eq!(Reason::DomainNotAllowed.status_name(), "PERMISSION_DENIED");
     assert_eq!(Reason::ProxyAuthenticationRequired.status_name(), "UNAUTHENTICATED");
 }
+
+#[test]
+fn ports_are_those_on_which_something_is_allowed() {
+    let environment = load(&json!({"network": {"allowlist": [
+        {"domain": "example.com:8443"},
+        {"domain": "git.example.com", "protocol": "tcp", "ports": [22, 8443]},
+        {"domain": "evil.example.com", "deny": true, "ports": [9]},
+        {"domain": "worse.example.com", "deny": true},
+    ]}}));
+    assert_eq!(environment.policy.ports().into_iter().collect::<Vec<_>>(), [22, 8443]);
+    let open = load(&json!({})).policy.ports();
+    assert_eq!(open.into_iter().collect::<Vec<_>>(), [80, 443]);
+}

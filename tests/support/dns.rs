@@ -3,7 +3,7 @@
 mod serve;
 
 use std::collections::HashMap;
-use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -122,15 +122,23 @@ impl Server {
     /// When the address is taken, as it is outside `isolated`.
     pub fn start() -> Self {
         let server = Self { state: Arc::default() };
-        let udp = UdpSocket::bind(ADDRESS)
-            .unwrap_or_else(|fault| panic!("cannot bind the name server's UDP {ADDRESS}: {fault}"));
-        let tcp = TcpListener::bind(ADDRESS)
-            .unwrap_or_else(|fault| panic!("cannot bind the name server's TCP {ADDRESS}: {fault}"));
-        let state = Arc::clone(&server.state);
-        thread::spawn(move || serve_udp(&udp, &state));
-        let state = Arc::clone(&server.state);
-        thread::spawn(move || serve_tcp(&tcp, &state));
+        server.listen_on(ADDRESS.parse().expect("an address"));
         server
+    }
+
+    /// Answers on this address too.
+    ///
+    /// # Panics
+    /// When it is taken.
+    pub fn listen_on(&self, address: SocketAddr) {
+        let udp = UdpSocket::bind(address)
+            .unwrap_or_else(|fault| panic!("cannot bind the name server's UDP {address}: {fault}"));
+        let tcp = TcpListener::bind(address)
+            .unwrap_or_else(|fault| panic!("cannot bind the name server's TCP {address}: {fault}"));
+        let state = Arc::clone(&self.state);
+        thread::spawn(move || serve_udp(&udp, &state));
+        let state = Arc::clone(&self.state);
+        thread::spawn(move || serve_tcp(&tcp, &state));
     }
 
     /// Gives `name` these addresses: the IPv4 ones as A, the IPv6 ones as AAAA.

@@ -4,9 +4,15 @@
 //! the test binary is started again for this one test, and the forked child enters the namespaces
 //! before it executes anything.
 
+pub mod frames;
+mod host;
 mod namespace;
 mod neighbour;
+mod plug;
+mod recorder;
+mod ring;
 mod rtnetlink;
+mod site;
 
 use std::fs::{self, File};
 use std::io;
@@ -23,8 +29,12 @@ use nix::unistd::{Pid, getegid, geteuid};
 
 use crate::wait::wait_for;
 
+pub use host::{Host, Mac};
 pub use namespace::{connection_attempts, set_hosts, set_resolver};
 pub use neighbour::Neighbour;
+pub use plug::Plug;
+pub use recorder::{Packet, Recorder};
+pub use site::{GATEWAY4, GATEWAY6, RESOLVER, Site};
 
 /// Names the folder of the test; its presence says "you are the child, inside".
 const FOLDER_VARIABLE: &str = "OUTGATE_TEST_FOLDER";

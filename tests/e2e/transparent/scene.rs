@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::SocketAddr;
-use std::thread;
+use std::net::{IpAddr, SocketAddr};
 
+use outgate_tests::client::Answer;
+use outgate_tests::dns::RecordType;
+use outgate_tests::names::Names;
 use outgate_tests::network::Neighbour;
 use serde_json::Value;
 
@@ -13,8 +15,8 @@ use super::*;
 /// An address that only the client believes in: whatever it stands for, it must not be dialled.
 pub(super) const ELSEWHERE: &str = "55.1.2.3";
 pub(super) const API_ADDRESS: &str = "11.22.33.4";
-const OK_ADDRESS: &str = "11.22.33.5";
-const EVIL_ADDRESS: &str = "11.22.33.6";
+pub(super) const OK_ADDRESS: &str = "11.22.33.5";
+pub(super) const EVIL_ADDRESS: &str = "11.22.33.6";
 
 /// The ports that are led to the gateway.
 const PORTS: [u16; 4] = [80, 443, 2222, 8080];
@@ -37,8 +39,13 @@ impl Scene {
         for (name, address) in [(API, API_ADDRESS), (OK, OK_ADDRESS), (EVIL, EVIL_ADDRESS)] {
             world.name(name, address);
         }
-        let internet = Neighbour::new("veth-net", [11, 22, 33, 0].into());
-        let sandbox = Neighbour::new("veth-box", [10, 20, 1, 0].into());
+        let [internet, sandbox] = [("veth-net", [11, 22, 33, 0]), ("veth-box", [10, 20, 1, 0])]
+            .map(|(name, network)| {
+                let neighbour = Neighbour::new(name, network.into());
+                neighbour.address_here(network.into());
+                neighbour
+            });
+        sandbox.lead_here();
         let path = network::folder().join("e1.json");
         fs::write(&path, environment.to_string()).expect("the test's folder is writable");
         let mut file = more.to_owned();
@@ -60,45 +67,45 @@ impl Scene {
         self.internet.inside(|| origin.start())
     }
 
+    /// The same of HTTP/2.
+    pub(super) fn start_http2(&self, origin: origin::Http2Builder) -> Http2Origin {
+        self.internet.inside(|| origin.start())
+    }
+
     /// A client in the sandbox that connects to this address.
     pub(super) fn client(&self, address: &str) -> RawClient {
         let address: SocketAddr = address.parse().expect("an address with its port");
         self.sandbox.inside(|| RawClient::connect(address, self.gateway.ca()))
     }
 
-    /// A client in the sandbox that found [`ELSEWHERE`] for every name.
-    pub(super) fn tls(&self, hello: &Hello) -> RawClient {
-        self.client("55.1.2.3:443").tls(hello)
+    /// A client in the sandbox that found [`ELSEWHERE`] for a name.
+    pub(super) fn elsewhere(&self, port: u16) -> RawClient {
+        self.client(&format!("{ELSEWHERE}:{port}"))
     }
 
     /// `curl` in the sandbox, for a URL whose host it found at [`ELSEWHERE`].
-    pub(super) fn curl(&self, url: &str) -> outgate_tests::client::Answer {
+    pub(super) fn curl(&self, url: &str) -> Answer {
         let curl = Curl::new(url).ca(self.gateway.ca()).argument("--connect-to");
         self.sandbox.inside(|| curl.argument(format!("::{ELSEWHERE}:")).run())
     }
 
-    /// `curl` in the sandbox, which asks the gateway for names.
-    pub(super) fn curl_by_dns(&self, url: &str) -> outgate_tests::client::Answer {
-        network::set_resolver("nameserver 10.20.1.1\n");
-        let curl = Curl::new(url).ca(self.gateway.ca());
-        self.sandbox.inside(|| curl.run())
+    /// `curl` in the sandbox, which asks this address for / in HTTP/1.0 and names no host.
+    pub(super) fn curl_without_host(&self, address: &str) -> Answer {
+        let curl = Curl::new(&format!("http://{address}/")).argument("--http1.0");
+        self.sandbox.inside(|| curl.argument("--header").argument("Host:").run())
     }
 
     /// The address that the gateway's own DNS gives a name in the sandbox.
-    pub(super) fn look_up(&self, name: &str) -> String {
-        network::set_resolver("nameserver 10.20.1.1\n");
-        let target = format!("{name}:1");
-        let looked_up = self.sandbox.inside(|| {
-            use std::net::ToSocketAddrs;
-            // The C library reads its file once per thread.
-            thread::scope(|scope| {
-                scope
-                    .spawn(|| target.to_socket_addrs().map(|mut found| found.next()))
-                    .join()
-                    .expect("no panic")
-            })
-        });
-        looked_up.expect("the gateway answers").expect("with an address").ip().to_string()
+    pub(super) fn look_up(&self, name: &str) -> IpAddr {
+        let names = Names::of("10.20.1.1:53".parse().expect("an address"));
+        self.sandbox.inside(|| names.address(name, RecordType::A))
+    }
+
+    /// The last audit line, once there are `count` and no more.
+    pub(super) fn line(&self, count: usize) -> Value {
+        let audit = self.gateway.wait_audit(count);
+        assert_eq!(audit.len(), count, "{audit:#?}");
+        audit[count - 1].clone()
     }
 }
 

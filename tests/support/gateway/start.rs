@@ -3,15 +3,19 @@
 use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sched::{CloneFlags, setns};
 use serde_json::Value;
 
 use super::{CONFIGURATION, Gateway, Process};
 use crate::command::clean;
-use crate::network;
+use crate::network::{self, Host};
 use crate::wait::wait_until;
 
 /// A gateway is ready within a fraction of this, also on a busy machine.
@@ -32,6 +36,7 @@ pub struct Builder {
     management: Option<String>,
     arguments: Vec<OsString>,
     variables: Vec<(String, OsString)>,
+    machine: Option<Arc<OwnedFd>>,
 }
 
 /// A gateway that ended instead of getting ready.
@@ -57,6 +62,7 @@ impl Builder {
             management: None,
             arguments: Vec::new(),
             variables: Vec::new(),
+            machine: None,
         }
     }
 
@@ -126,6 +132,17 @@ impl Builder {
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Runs it on this machine instead of the test's own.
+    ///
+    /// # Panics
+    /// When the test has no descriptors left.
+    #[must_use]
+    pub fn on(mut self, machine: &Host) -> Self {
+        let namespace = machine.as_fd().try_clone_to_owned().expect("a descriptor is free");
+        self.machine = Some(Arc::new(namespace));
         self
     }
 
@@ -225,7 +242,19 @@ impl Builder {
         }
         command.args(&self.arguments);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        if let Some(machine) = self.machine.clone() {
+            enter(&mut command, machine);
+        }
         command
+    }
+}
+
+/// Lets the command run in another network namespace.
+fn enter(command: &mut Command, namespace: Arc<OwnedFd>) {
+    #[expect(unsafe_code, reason = "the forked child must enter it before it is the program")]
+    // SAFETY: the closure makes one system call.
+    unsafe {
+        command.pre_exec(move || Ok(setns(&*namespace, CloneFlags::CLONE_NEWNET)?));
     }
 }
 

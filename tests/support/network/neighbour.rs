@@ -6,18 +6,21 @@
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::thread;
 
 use nix::net::if_::if_nametoindex;
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::AddressFamily;
 
-use super::rtnetlink::{raise, request};
+use super::host::inside;
+use super::rtnetlink::{add_local_default, raise, request};
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
+const RTM_NEWRULE: u16 = 32;
+const RTM_DELRULE: u16 = 33;
 const NLM_F_EXCL: u16 = 0x200;
 const NLM_F_CREATE: u16 = 0x400;
 
@@ -32,6 +35,14 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RT_TABLE_LOCAL: u8 = 255;
 const RT_TABLE_MAIN: u8 = 254;
+/// One of our own.
+const TABLE: u8 = 100;
+/// The rule for it comes before that for `local`, which comes first by itself.
+const LED_HERE: u32 = 50;
+const LOCAL_LATER: u32 = 60;
+const FRA_IIFNAME: u16 = 3;
+const FRA_PRIORITY: u16 = 6;
+const FR_ACT_TO_TBL: u8 = 1;
 const RTPROT_BOOT: u8 = 3;
 const RT_SCOPE_LINK: u8 = 253;
 const RTN_UNICAST: u8 = 1;
@@ -42,11 +53,12 @@ const THEIRS: &str = "eth0";
 /// A namespace at the other end of a cable.
 pub struct Neighbour {
     namespace: File,
+    interface: String,
 }
 
 impl Neighbour {
-    /// One whose packets come in by the interface `name`, from `.2` to `.9` of `network`, a /24. On
-    /// the test's side that interface has `.1`; the neighbour sends all that it sends there.
+    /// One whose packets come in by the interface `name`, from `.2` to `.9` of `network`, a /24. All
+    /// that it sends goes there.
     ///
     /// # Panics
     /// Outside `isolated`, or when the kernel has no veth.
@@ -55,12 +67,11 @@ impl Neighbour {
             unshare(CloneFlags::CLONE_NEWNET).expect("the test may make namespaces");
             File::open("/proc/thread-self/ns/net").expect("a thread knows its namespace")
         });
-        let neighbour = Self { namespace: namespace.join().expect("no panic") };
+        let namespace = namespace.join().expect("no panic");
+        let neighbour = Self { namespace, interface: name.to_owned() };
         add_veth(name, &neighbour.namespace)
             .unwrap_or_else(|fault| panic!("this test needs veth interfaces: {fault}"));
         raise(index(name)).expect("a new interface can be raised");
-        let [a, b, c, _] = network.octets();
-        add_address(Ipv4Addr::new(a, b, c, 1), index(name)).expect("it takes an address");
         for address in addresses(network) {
             add_route(address, index(name)).expect("a new address can be routed");
         }
@@ -74,18 +85,37 @@ impl Neighbour {
         neighbour
     }
 
+    /// Gives the interface on the test's side the address `.1` of `network`: connections to the
+    /// neighbour come from there.
+    ///
+    /// # Panics
+    /// When it has it already.
+    pub fn address_here(&self, network: Ipv4Addr) {
+        let [a, b, c, _] = network.octets();
+        let address = Ipv4Addr::new(a, b, c, 1);
+        add_address(address, index(&self.interface)).expect("an interface takes an address");
+    }
+
+    /// Leads all that comes in by this neighbour's interface to sockets of the test's own side,
+    /// whatever address it is for, as the rules of a gateway do.
+    ///
+    /// # Panics
+    /// When the kernel has no policy routing.
+    pub fn lead_here(&self) {
+        let local = [RT_TABLE_LOCAL, 0, 0, FR_ACT_TO_TBL];
+        add_rule(LOCAL_LATER, &local, None)
+            .and_then(|()| delete_rule(0, &local))
+            .and_then(|()| add_rule(LED_HERE, &[TABLE, 0, 0, FR_ACT_TO_TBL], Some(&self.interface)))
+            .and_then(|()| add_local_default(TABLE))
+            .unwrap_or_else(|fault| panic!("this test needs policy routing: {fault}"));
+    }
+
     /// Does something in there.
     ///
     /// # Panics
     /// When `action` does.
     pub fn inside<T: Send>(&self, action: impl FnOnce() -> T + Send) -> T {
-        thread::scope(|scope| {
-            let entered = scope.spawn(|| {
-                setns(self.namespace.as_fd(), CloneFlags::CLONE_NEWNET).expect("it is ours");
-                action()
-            });
-            entered.join().expect("no panic in the neighbour's namespace")
-        })
+        inside(&self.namespace, action)
     }
 }
 
@@ -137,6 +167,27 @@ fn add_default_route(index: i32) -> io::Result<()> {
     message.extend(0u32.to_ne_bytes());
     attribute(&mut message, RTA_OIF, &index.to_ne_bytes());
     request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &message)
+}
+
+/// As `ip rule add pref … iif … lookup …`, with these last fields of a struct fib_rule_hdr.
+fn add_rule(preference: u32, table: &[u8; 4], interface: Option<&str>) -> io::Result<()> {
+    request(RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, &rule(preference, table, interface))
+}
+
+/// As `ip rule delete pref … lookup …`.
+fn delete_rule(preference: u32, table: &[u8; 4]) -> io::Result<()> {
+    request(RTM_DELRULE, 0, &rule(preference, table, None))
+}
+
+fn rule(preference: u32, table: &[u8; 4], interface: Option<&str>) -> Vec<u8> {
+    let mut message = vec![AddressFamily::Inet as u8, 0, 0, 0];
+    message.extend(table);
+    message.extend(0u32.to_ne_bytes());
+    attribute(&mut message, FRA_PRIORITY, &preference.to_ne_bytes());
+    if let Some(interface) = interface {
+        attribute(&mut message, FRA_IIFNAME, &name_bytes(interface));
+    }
+    message
 }
 
 fn addresses(network: Ipv4Addr) -> impl Iterator<Item = Ipv4Addr> {

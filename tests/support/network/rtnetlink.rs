@@ -51,9 +51,9 @@ pub(super) fn raise(index: i32) -> io::Result<()> {
 
 /// As `ip route add local default dev lo`, and `ip -6 …` where the kernel has IPv6.
 pub(super) fn make_every_address_local() {
-    add_local_default(AddressFamily::Inet)
+    add_default(AddressFamily::Inet, RT_TABLE_LOCAL)
         .unwrap_or_else(|fault| panic!("cannot make IPv4 addresses local: {fault}"));
-    match add_local_default(AddressFamily::Inet6).map_err(|fault| fault.raw_os_error()) {
+    match add_default(AddressFamily::Inet6, RT_TABLE_LOCAL).map_err(|fault| fault.raw_os_error()) {
         Ok(()) => {}
         // No IPv6 in this kernel, or switched off: tests that bind an IPv6 address will say so.
         Err(Some(code)) if without_ipv6(Errno::from_raw(code)) => {}
@@ -65,12 +65,17 @@ fn without_ipv6(error: Errno) -> bool {
     matches!(error, Errno::EOPNOTSUPP | Errno::EAFNOSUPPORT | Errno::EACCES)
 }
 
-fn add_local_default(family: AddressFamily) -> io::Result<()> {
+/// As `ip route add local default dev lo table …`.
+pub(super) fn add_local_default(table: u8) -> io::Result<()> {
+    add_default(AddressFamily::Inet, table)
+}
+
+fn add_default(family: AddressFamily, table: u8) -> io::Result<()> {
     let mut message = Vec::new();
     // struct rtmsg: family, destination, source and TOS lengths (all 0: default), table, protocol,
     // scope, type, flags; then the outgoing interface as the one attribute.
     message.extend([family as u8, 0, 0, 0]);
-    message.extend([RT_TABLE_LOCAL, RTPROT_BOOT, RT_SCOPE_HOST, RTN_LOCAL]);
+    message.extend([table, RTPROT_BOOT, RT_SCOPE_HOST, RTN_LOCAL]);
     message.extend(0u32.to_ne_bytes());
     message.extend(8u16.to_ne_bytes());
     message.extend(RTA_OIF.to_ne_bytes());

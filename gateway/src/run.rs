@@ -1,0 +1,79 @@
+//! `outgate run`: a sandbox around one command, whose only way out is the gateway.
+//!
+//! ```text
+//! read everything, launch the sandbox, serve its sockets, start the command;
+//! follow it to its end, take on its exit code
+//! ```
+
+mod attend;
+mod closed;
+mod confine;
+mod door;
+mod signals;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use outgate_proxy::Resolver;
+use tokio::runtime::Builder;
+
+use self::attend::attend;
+use self::closed::Closed;
+use self::signals::Signals;
+use crate::app::App;
+use crate::cli::{RunArgs, ServeArgs};
+use crate::config::{BindAddress, Settings};
+use crate::failure::Failure;
+use crate::process;
+use crate::reload::Reread;
+use crate::sandbox::leave_input_and_output;
+use crate::surroundings::Surroundings;
+
+/// Runs the command to its end.
+pub(crate) fn run(args: &RunArgs, surroundings: &Surroundings) -> Result<ExitCode, Failure> {
+    let closed = args.environment.is_none().then(Closed::write).transpose()?;
+    let environment = closed.as_ref().map(Closed::path).or_else(|| args.environment.clone());
+    let environment = environment.ok_or_else(|| Failure::start("no environment"))?;
+    let flags = flags(args, environment.clone());
+    let mut settings = Settings::resolve(&flags, surroundings).map_err(Failure::input)?;
+    settings.management = door::socket(&settings, &environment)?;
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::start)?;
+    runtime.block_on(async {
+        let resolver = Resolver::system(&settings.limits);
+        let mut sandbox = None;
+        let reread = reread(flags, surroundings.clone(), settings.management.clone());
+        let app = App::over(settings, reread, resolver, |_, environments| {
+            let (launched, sockets) = confine::launch(args, environments)?;
+            sandbox = Some(launched);
+            Ok(sockets)
+        })?;
+        let sandbox = sandbox.ok_or_else(|| Failure::start("the gateway asked for no sandbox"))?;
+        // What the command was to inherit, it has: from here on it is the gateway's.
+        let signals = Signals::listen()?;
+        process::raise_descriptor_limit();
+        leave_input_and_output().map_err(Failure::start)?;
+        let running = app.start()?;
+        let ended = attend(sandbox, &running, signals).await;
+        // Nobody is left whom a transfer could still matter to.
+        running.cut();
+        running.join()?;
+        ended.map(ExitCode::from)
+    })
+}
+
+/// What `serve` would be told for the same.
+fn flags(args: &RunArgs, environment: PathBuf) -> ServeArgs {
+    ServeArgs {
+        operator: args.operator.clone(),
+        environments: vec![environment],
+        origin_roots: args.origin_roots.clone(),
+        ..ServeArgs::default()
+    }
+}
+
+fn reread(flags: ServeArgs, surroundings: Surroundings, management: BindAddress) -> Reread {
+    Box::new(move || {
+        let settings = Settings::resolve(&flags, &surroundings)?;
+        Ok(Settings { management: management.clone(), ..settings })
+    })
+}

@@ -1,0 +1,83 @@
+//! What is the sandbox of this command like, and whose traffic comes out of it?
+
+use std::env;
+use std::ffi::OsString;
+
+use outgate_policy::EnvironmentId;
+use outgate_proxy::{DnsListener, Environments, Ingress, Listener};
+
+use crate::app::Sockets;
+use crate::cli::RunArgs;
+use crate::config::{BindAddress, Way};
+use crate::failure::Failure;
+use crate::sandbox::{self, Capture, FilesystemPlan, Launched, Plan, Task, blocked_signals};
+
+/// Launches it, with the gateway's listeners in it.
+pub(super) fn launch(
+    args: &RunArgs,
+    environments: &Environments,
+) -> Result<(Launched, Sockets), Failure> {
+    let mut environments = environments.iter();
+    let (Some(environment), None) = (environments.next(), environments.next()) else {
+        return Err(Failure::input("one environment is needed: give --environment FILE"));
+    };
+    let ports = environment.snapshot().policy.ports().into_iter().collect();
+    let plan = plan(args, ports)?;
+    let mut launched = Launched::launch(&plan).map_err(Failure::start)?;
+    let (sockets, capture) = launched.take_sockets();
+    if let Capture::Ports { ports, missing } = capture {
+        tracing::warn!(
+            "nf_tables is missing ({missing}): of TCP, ports {ports:?} lead to the gateway, every \
+             other one is refused; `modprobe nf_tables` lets all of them"
+        );
+    }
+    Ok((launched, serve(sockets, environment.id())?))
+}
+
+fn plan(args: &RunArgs, ports: Vec<u16>) -> Result<Plan, Failure> {
+    let directory = env::current_dir()
+        .map_err(|error| Failure::start(format_args!("the working directory: {error}")))?;
+    let mut words = args.command.iter().cloned();
+    let program = words.next().ok_or_else(|| Failure::usage("no command to run"))?;
+    Ok(Plan {
+        ports,
+        filesystem: FilesystemPlan::default(),
+        preparations: Vec::new(),
+        read_only: Vec::new(),
+        command: Task {
+            program,
+            arguments: words.collect(),
+            variables: variables(&args.keep_env),
+            directory: directory.into(),
+        },
+        blocked_signals: blocked_signals(),
+    })
+}
+
+/// Of the caller's variables those that mean nothing to a network.
+fn variables(kept: &[String]) -> Vec<(OsString, OsString)> {
+    let kept = |name: &str| {
+        ["PATH", "HOME", "USER", "SHELL", "TERM", "LANG", "TZ"].contains(&name)
+            || name.starts_with("LC_")
+            || kept.iter().any(|it| it == name)
+    };
+    env::vars_os().filter(|(name, _)| name.to_str().is_some_and(kept)).collect()
+}
+
+/// All of them are this environment's: nobody else can reach them.
+fn serve(inside: sandbox::Sockets, id: &EnvironmentId) -> Result<Sockets, Failure> {
+    let mut sockets = Sockets::default();
+    for socket in inside.transparent {
+        let bound = socket.local_addr().map_err(Failure::start)?;
+        sockets.addresses.push((Way::Transparent, BindAddress::Tcp(bound)));
+        let listener = Listener::sealed(Ingress::Transparent, socket, id.clone());
+        sockets.listeners.push(listener.map_err(Failure::start)?);
+    }
+    for (udp, tcp) in inside.dns_udp.into_iter().zip(inside.dns_tcp) {
+        let bound = udp.local_addr().map_err(Failure::start)?;
+        sockets.addresses.push((Way::Dns, BindAddress::Tcp(bound)));
+        let listener = DnsListener::sealed(udp, tcp, id.clone());
+        sockets.names.push(listener.map_err(Failure::start)?);
+    }
+    Ok(sockets)
+}

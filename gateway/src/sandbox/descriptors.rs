@@ -1,0 +1,43 @@
+//! Which descriptors does a process of the sandbox hold?
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::RawFd;
+
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+const FIRST_AFTER_STDIO: RawFd = 3;
+
+/// Closes all but the standard ones and `kept`, for what outgate was given by its caller is not
+/// the command's.
+pub(super) fn close_inherited(kept: RawFd) -> io::Result<()> {
+    if kept > FIRST_AFTER_STDIO {
+        close_range(FIRST_AFTER_STDIO, kept - 1)?;
+    }
+    close_range(kept + 1, RawFd::MAX)
+}
+
+fn close_range(first: RawFd, last: RawFd) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "no safe wrapper closes descriptors that nobody owns")]
+    // SAFETY: called before this process has opened anything, so nothing of it is closed.
+    let closed = unsafe { libc::close_range(first.cast_unsigned(), last.cast_unsigned(), 0) };
+    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets go of the caller's standard streams, which are the command's alone: whoever is at the other
+/// end of a pipe must see it when the command closes its own.
+///
+/// Where there is no `/dev/null`, they stay, which is worse for nobody's safety.
+pub(super) fn leave_standard_streams() {
+    if leave_input_and_output().is_ok() {
+        let _ = OpenOptions::new().write(true).open("/dev/null").map(dup2_stderr);
+    }
+}
+
+/// The same for one who still has something to say on stderr.
+pub(crate) fn leave_input_and_output() -> io::Result<()> {
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    Ok(())
+}

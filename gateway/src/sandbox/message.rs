@@ -1,0 +1,33 @@
+//! What do the two sides of a sandbox say to each other?
+
+use serde::{Deserialize, Serialize};
+
+use super::network::Capture;
+
+/// From the gateway's process, after the plan.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum ToInside {
+    /// The gateway serves: run the preparations, then the command.
+    Start { foreground: bool },
+    /// Pass a signal on to the command, or to its whole process group.
+    Signal { signal: i32, group: bool },
+    /// Go on after a stop.
+    Continue { foreground: bool },
+}
+
+/// From the launcher, and then from PID 1.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum FromInside {
+    /// The network is there. The sockets come along, in the order of the counts.
+    Ready { capture: Capture, transparent: usize, dns_udp: usize, dns_tcp: usize },
+    /// The command runs.
+    Started,
+    /// The command was stopped by this signal.
+    Stopped { signal: i32 },
+    /// The command's end, with the exit code that outgate takes on.
+    Ended { code: u8 },
+    /// The command can't be run: 126 or 127, as `env` has it.
+    NotRun { code: u8, message: String },
+    /// There is no sandbox.
+    Failed { message: String },
+}
