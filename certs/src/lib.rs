@@ -24,7 +24,8 @@
 //!   name, not the SNI) and hands in the leaf.
 //! - [`OriginRoots`] is what we believe about origins; [`OriginTls`] faces the origins of one
 //!   environment. [`failure_class`] names in a word why an origin was refused.
-//! - [`bundle()`] is what a sandbox must trust: the CA, and the same roots as we do.
+//! - [`bundle()`] is what a sandbox must trust: the CA, and the same roots as we do; [`hashed()`]
+//!   and [`java_trust_store()`] are the same for clients that read no such file.
 //!
 //! Sessions are resumed on both sides, never across environments: tickets and session stores
 //! belong to one `ClientTls` or `OriginTls`. There is no 0-RTT in either direction, and nothing
@@ -37,16 +38,19 @@ mod cache;
 mod error;
 mod failure;
 mod inspect;
+mod java;
 mod leaf;
 mod origin;
 mod pem;
 mod provider;
 mod store;
+mod subject_hash;
 
 pub use self::acceptor::ClientTls;
 pub use self::authority::Authority;
-pub use self::bundle::bundle;
+pub use self::bundle::{bundle, hashed, java_trust_store};
 pub use self::cache::Leaves;
 pub use self::error::CertsError;
 pub use self::failure::failure_class;
+pub use self::java::JAVA_PASSWORD;
 pub use self::origin::{OriginRoots, OriginTls};

@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::Arc;
 
-use outgate_certs::{ClientTls, OriginRoots, bundle, failure_class};
+use outgate_certs::{ClientTls, OriginRoots, bundle, failure_class, hashed};
 use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, ServerConnection};
 use support::{Gateway, World, client_trusting, handshake, long_name, server_name};
 
@@ -128,4 +128,24 @@ fn the_bundle_is_the_ca_then_the_roots() {
         world.origin(|params| params.subject_alt_names.truncate(1)),
     )
     .expect("an origin whose TLS is passed through is accepted too");
+}
+
+#[test]
+fn certificates_of_one_subject_get_files_of_their_own() {
+    let gateway = Gateway::new();
+    let (one, other) = (World::named("twin"), World::named("Twin"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("roots.pem");
+    std::fs::write(&path, one.root.pem() + &other.root.pem()).expect("a file");
+    let mut roots = OriginRoots::none();
+    roots.add_pem(&path).expect("roots");
+
+    let files = hashed(&gateway.authority, &roots);
+    let [(ca, ca_pem), (first, first_pem), (second, second_pem)] = files.as_slice() else {
+        panic!("{files:?}")
+    };
+    assert_eq!(ca_pem, gateway.authority.certificate_pem());
+    assert_eq!([first_pem, second_pem], [&one.root.pem(), &other.root.pem()]);
+    assert!(ca.ends_with(".0") && ca[..8] != first[..8], "{ca} {first}");
+    assert_eq!(first.strip_suffix(".0"), second.strip_suffix(".1"));
 }

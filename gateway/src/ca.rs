@@ -1,11 +1,11 @@
 //! Who is the CA that clients have to trust, and how do they come to trust it?
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use outgate_certs::{Authority, OriginRoots, bundle};
+use outgate_certs::{Authority, OriginRoots};
 
 use crate::cli::{CaCommand, OperatorArgs, ServeArgs};
 use crate::config::{CaFiles, Settings};
@@ -13,7 +13,8 @@ use crate::console::{complain, say};
 use crate::failure::Failure;
 use crate::state_dir;
 use crate::surroundings::Surroundings;
-use crate::trust_variables::{TRUST_VARIABLES, TrustValue};
+use crate::trust_files::{TrustFiles, TrustPaths};
+use crate::trust_variables::TRUST_VARIABLES;
 
 /// `outgate ca …`
 pub(crate) fn run(command: CaCommand, surroundings: &Surroundings) -> Result<(), Failure> {
@@ -94,20 +95,16 @@ fn new(settings: &Settings) -> Result<(), Failure> {
 }
 
 fn env(settings: &Settings) -> Result<(), Failure> {
-    let authority = authority(settings)?;
-    let bundle = bundle(&authority, &origin_roots(settings)?);
-    let bundle_path = absolute(&settings.state_dir.join("ca-bundle.pem"))?;
-    write_whole(&bundle_path, &bundle)?;
-    let ca_path = certificate_path(settings)?;
+    let files = TrustFiles::new(&authority(settings)?, &origin_roots(settings)?);
+    let folder = absolute(&settings.state_dir)?;
+    let written = files.replace_in(&folder);
+    written.map_err(|error| Failure::start(format_args!("{}: {error}", folder.display())))?;
+    // The operator's own certificate is already a file that clients can be pointed at.
+    let paths = TrustPaths { ca: certificate_path(settings)?, ..TrustPaths::in_folder(&folder) };
     // A person sees who reads what; a shell gets lines that survive `eval $(…)` without quotes.
     let explain = io::stdout().is_terminal();
     for variable in TRUST_VARIABLES {
-        let value = match variable.value {
-            TrustValue::Bundle => bundle_path.to_string_lossy(),
-            TrustValue::Ca => ca_path.to_string_lossy(),
-            TrustValue::Text(text) => Cow::Borrowed(text),
-        };
-        let line = format!("export {}={}", variable.name, quoted(&value));
+        let line = format!("export {}={}", variable.name, quoted(&variable.value.text(&paths)));
         match explain {
             true => say(format_args!("{line}  # {}", variable.readers))?,
             false => say(line)?,
@@ -119,18 +116,6 @@ fn env(settings: &Settings) -> Result<(), Failure> {
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map_err(|error| Failure::start(format_args!("{}: {error}", path.display())))
-}
-
-/// A client that reads the file meanwhile sees the old one or the new one.
-fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
-    let written = || -> io::Result<()> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(path)?;
-        Ok(())
-    };
-    written().map_err(|error| Failure::start(format_args!("{}: {error}", path.display())))
 }
 
 fn date(time: SystemTime) -> String {

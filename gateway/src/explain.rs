@@ -7,8 +7,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use outgate_policy::{
-    AddressRules, Authority, Denial, Destination, Environment, Host, Reason, Request,
-    RequestVerdict, Scheme, compile_under,
+    AddressRules, Authority, Denial, Destination, Environment, Host, Protocol, Reason, Request,
+    RequestVerdict, Scheme, TlsMode, compile_under,
 };
 use serde_json::{Value, json};
 
@@ -87,18 +87,59 @@ fn split_scheme(url: &str) -> Option<(Scheme, &str)> {
     }
 }
 
+/// What is allowed.
+enum Allowed {
+    Request(RequestVerdict),
+    /// The TLS that carries it: nobody sees the request. By this entry, and its field.
+    Unread(usize, &'static str),
+}
+
+impl Allowed {
+    fn entry(&self) -> usize {
+        match self {
+            Allowed::Request(verdict) => verdict.entry,
+            Allowed::Unread(entry, _) => *entry,
+        }
+    }
+
+    /// Names, never values.
+    fn injected(&self) -> Vec<&str> {
+        match self {
+            Allowed::Request(verdict) => {
+                verdict.headers.iter().map(|(name, _)| name.as_str()).collect()
+            }
+            Allowed::Unread(..) => Vec::new(),
+        }
+    }
+
+    fn unread(&self) -> Option<&'static str> {
+        match self {
+            Allowed::Request(_) => None,
+            Allowed::Unread(_, field) => Some(field),
+        }
+    }
+}
+
 fn judge(
     wanted: &Wanted<'_>,
     environment: &Environment,
     rules: &AddressRules,
-) -> Result<RequestVerdict, Denial> {
+) -> Result<Allowed, Denial> {
     let policy = &environment.policy;
     let judged = || {
         if wanted.scheme == Scheme::Https {
-            policy.judge_tunnel(&wanted.destination)?;
+            let tunnel = policy.judge_tunnel(&wanted.destination)?;
+            match (tunnel.protocol, tunnel.tls) {
+                (Protocol::Tcp, _) => return Ok(Allowed::Unread(tunnel.entry, "protocol tcp")),
+                (_, TlsMode::Passthrough) => {
+                    return Ok(Allowed::Unread(tunnel.entry, "tls passthrough"));
+                }
+                (Protocol::Http, TlsMode::Intercept) => {}
+            }
         }
         let Wanted { scheme, destination, method, path } = wanted;
-        policy.judge_request(&Request { destination, scheme: *scheme, method, path })
+        let request = Request { destination, scheme: *scheme, method, path };
+        policy.judge_request(&request).map(Allowed::Request)
     };
     let verdict = judged().map_err(|denial| denial.in_environment(&environment.id))?;
     if let Host::Address(address) = &wanted.destination.host {
@@ -106,7 +147,8 @@ fn judge(
             .judge(SocketAddr::new(*address, wanted.destination.port))
             .map_err(|refusal| Denial::new(Reason::AddressNotAllowed, refusal.to_string()))?;
     }
-    match verdict.credentials.first() {
+    let Allowed::Request(request) = &verdict else { return Ok(verdict) };
+    match request.credentials.first() {
         // There is no store of credentials yet.
         Some(credential) => Err(Denial::new(
             Reason::CredentialUnavailable,
@@ -116,12 +158,18 @@ fn judge(
     }
 }
 
-fn as_text(verdict: &Result<RequestVerdict, Denial>, document: &Value, style: Style) -> String {
+fn as_text(verdict: &Result<Allowed, Denial>, document: &Value, style: Style) -> String {
     match verdict {
         Ok(verdict) => {
-            let mut text = format!("{}   {}", style.good("allow"), entry(verdict.entry, document));
-            if verdict.injects() {
-                text += &format!("\ninject  {}", injected(verdict).join(", "));
+            let mut text =
+                format!("{}   {}", style.good("allow"), entry(verdict.entry(), document));
+            let injected = verdict.injected();
+            if !injected.is_empty() {
+                text += &format!("\ninject  {}", injected.join(", "));
+            }
+            if let Some(field) = verdict.unread() {
+                text +=
+                    &format!("\nunread  {field}: no request is seen, whatever its method and path");
             }
             text
         }
@@ -137,7 +185,7 @@ fn as_text(verdict: &Result<RequestVerdict, Denial>, document: &Value, style: St
 }
 
 fn as_json(
-    verdict: &Result<RequestVerdict, Denial>,
+    verdict: &Result<Allowed, Denial>,
     environment: &Environment,
     document: &Value,
 ) -> Value {
@@ -146,9 +194,10 @@ fn as_json(
         Ok(verdict) => json!({
             "verdict": "allow",
             "environment_id": id,
-            "entry": verdict.entry,
-            "domain": domain(verdict.entry, document),
-            "injected": injected(verdict),
+            "entry": verdict.entry(),
+            "domain": domain(verdict.entry(), document),
+            "injected": verdict.injected(),
+            "unread": verdict.unread(),
         }),
         Err(denial) => json!({
             "verdict": "deny",
@@ -158,11 +207,6 @@ fn as_json(
             "fix": denial.fix,
         }),
     }
-}
-
-/// Names, never values.
-fn injected(verdict: &RequestVerdict) -> Vec<&str> {
-    verdict.headers.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 fn entry(index: usize, document: &Value) -> String {
@@ -217,6 +261,23 @@ mod tests {
         assert_eq!(explained("GET", "http://10.0.0.1/").1["reason"], "address_not_allowed");
         let stored = explained("GET", "https://stored.example.com/").1;
         assert_eq!(stored["reason"], "credential_unavailable");
+    }
+
+    #[test]
+    fn what_passes_unread_is_said_to() {
+        let file = r#"{"network": {"allowlist": [
+            {"domain": "db.example.com", "ports": [5432], "protocol": "tcp"},
+            {"domain": "pinned.example.com", "tls": "passthrough"}]}}"#;
+        let (text, json) = explained_in(file, "GET", "https://db.example.com:5432/");
+        assert!(text.starts_with("allow   network.allowlist[0]"), "{text}");
+        assert_eq!(json["unread"], "protocol tcp");
+        let (text, json) = explained_in(file, "PUT", "https://pinned.example.com/");
+        assert!(text.contains("\nunread  tls passthrough: "), "{text}");
+        assert_eq!(json["unread"], "tls passthrough");
+        let clear = explained_in(file, "GET", "http://pinned.example.com/").1;
+        assert_eq!((&clear["verdict"], &clear["unread"]), (&json!("allow"), &Value::Null));
+        let clear = explained_in(file, "GET", "http://db.example.com:5432/").1;
+        assert_eq!(clear["reason"], "protocol_not_allowed");
     }
 
     #[test]

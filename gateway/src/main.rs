@@ -16,6 +16,7 @@
 
 mod app;
 mod audit;
+mod base64_bytes;
 mod ca;
 mod check;
 mod cli;
@@ -32,9 +33,11 @@ mod reload;
 mod run;
 mod sandbox;
 mod serve;
+mod sources;
 mod state_dir;
 mod surroundings;
 mod telemetry;
+mod trust_files;
 mod trust_variables;
 mod watch;
 

@@ -26,8 +26,13 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Folders that come in sight only when others were read are read at once, this often.
 const ROUNDS: usize = 3;
 
-/// Reads the operator's file again, with the flags of the start over it.
-pub(crate) type Reread = Box<dyn Fn() -> Result<Settings, ConfigError> + Send>;
+/// How what may change is read again.
+pub(crate) struct Reread {
+    /// The operator's file, with the flags of the start over it.
+    pub(crate) settings: Box<dyn Fn() -> Result<Settings, ConfigError> + Send>,
+    /// Whether a file that changes is read without being asked for.
+    pub(crate) watch: bool,
+}
 
 /// Keeps a gateway up to date.
 pub(crate) struct Reloader {
@@ -74,9 +79,12 @@ impl Reloader {
     /// Reads what changes, and everything when `asked`, until `stop` turns true or its sender is
     /// gone.
     pub(crate) async fn run(mut self, asked: Arc<Notify>, mut stop: watch::Receiver<bool>) {
-        let mut watch = Watch::new()
-            .inspect_err(|error| tracing::warn!(%error, "files can't be watched: use SIGHUP"))
-            .ok();
+        let watched = self.reread.watch.then(Watch::new);
+        let mut watch = watched.and_then(|watch| {
+            watch
+                .inspect_err(|error| tracing::warn!(%error, "files can't be watched: use SIGHUP"))
+                .ok()
+        });
         loop {
             self.follow(&mut watch);
             tokio::select! {
@@ -118,7 +126,7 @@ impl Reloader {
     }
 
     fn read_operator(&mut self) -> Result<(), Failure> {
-        let new = (self.reread)().map_err(Failure::input)?;
+        let new = (self.reread.settings)().map_err(Failure::input)?;
         let rules = address_rules(&new.addresses, &new.environments)?;
         for name in self.settings.differs_for_a_restart(&new) {
             tracing::warn!("[{name}] has changed: a restart puts it in force");

@@ -9,9 +9,11 @@ mod attend;
 mod closed;
 mod confine;
 mod door;
+mod furnish;
 mod signals;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outgate_proxy::Resolver;
@@ -19,6 +21,7 @@ use tokio::runtime::Builder;
 
 use self::attend::attend;
 use self::closed::Closed;
+use self::furnish::{Root, furnish};
 use self::signals::Signals;
 use crate::app::App;
 use crate::cli::{RunArgs, ServeArgs};
@@ -34,16 +37,22 @@ pub(crate) fn run(args: &RunArgs, surroundings: &Surroundings) -> Result<ExitCod
     let closed = args.environment.is_none().then(Closed::write).transpose()?;
     let environment = closed.as_ref().map(Closed::path).or_else(|| args.environment.clone());
     let environment = environment.ok_or_else(|| Failure::start("no environment"))?;
+    // A link to it could be replaced by the command.
+    let environment = fs::canonicalize(&environment)
+        .map_err(|error| Failure::input(format_args!("{}: {error}", environment.display())))?;
     let flags = flags(args, environment.clone());
     let mut settings = Settings::resolve(&flags, surroundings).map_err(Failure::input)?;
     settings.management = door::socket(&settings, &environment)?;
+    let root = Root::of(args)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::start)?;
     runtime.block_on(async {
         let resolver = Resolver::system(&settings.limits);
         let mut sandbox = None;
         let reread = reread(flags, surroundings.clone(), settings.management.clone());
-        let app = App::over(settings, reread, resolver, |_, environments| {
-            let (launched, sockets) = confine::launch(args, environments)?;
+        let app = App::over(settings, reread, resolver, |settings, environments| {
+            let furnished =
+                |directory: &Path| furnish(args, settings, surroundings, &root, directory);
+            let (launched, sockets) = confine::launch(args, environments, furnished)?;
             sandbox = Some(launched);
             Ok(sockets)
         })?;
@@ -72,8 +81,10 @@ fn flags(args: &RunArgs, environment: PathBuf) -> ServeArgs {
 }
 
 fn reread(flags: ServeArgs, surroundings: Surroundings, management: BindAddress) -> Reread {
-    Box::new(move || {
+    let settings = Box::new(move || {
         let settings = Settings::resolve(&flags, &surroundings)?;
         Ok(Settings { management: management.clone(), ..settings })
-    })
+    });
+    // The command may write around in the folders of these files: only a person's word counts.
+    Reread { settings, watch: false }
 }

@@ -13,6 +13,7 @@
 
 mod channel;
 mod descriptors;
+mod environment_variables;
 mod error;
 mod filesystem;
 mod init;
@@ -30,10 +31,11 @@ mod task;
 mod terminal;
 
 pub(crate) use self::descriptors::leave_input_and_output;
+pub(crate) use self::environment_variables::{proxies_in, variables};
 pub(crate) use self::error::SandboxError;
-pub(crate) use self::filesystem::FilesystemPlan;
+pub(crate) use self::filesystem::{FilesystemPlan, FilesystemRequest, SocketSearch, trust_paths};
 pub(crate) use self::launch::{Launched, blocked_signals};
 pub(crate) use self::launcher::take_over;
-pub(crate) use self::network::{Capture, Sockets};
-pub(crate) use self::plan::{Plan, Task};
+pub(crate) use self::network::{Capture, OWN_V4, OWN_V6, Sockets};
+pub(crate) use self::plan::{Plan, Preparation, Task};
 pub(crate) use self::running::{Event, Running};

@@ -11,6 +11,7 @@ use crate::config::Settings;
 use crate::console::say;
 use crate::failure::Failure;
 use crate::process;
+use crate::reload::Reread;
 use crate::surroundings::Surroundings;
 
 /// Serves until SIGTERM or SIGINT, then drains; a second one stops at once.
@@ -24,7 +25,8 @@ pub(crate) fn run(args: &ServeArgs, surroundings: &Surroundings) -> Result<(), F
         let resolver = Resolver::system(&settings.limits);
         let (args, surroundings) = (args.clone(), surroundings.clone());
         let reread = move || Settings::resolve(&args, &surroundings);
-        let app = App::bind(settings, Box::new(reread), resolver)?;
+        let reread = Reread { settings: Box::new(reread), watch: true };
+        let app = App::bind(settings, reread, resolver)?;
         let ready = serde_json::to_string(&app.ready()).map_err(Failure::start)?;
         let running = app.start()?;
         say(ready)?;

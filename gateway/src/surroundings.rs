@@ -3,6 +3,7 @@
 //! The process's variables are read here, once, before any thread exists, and passed down.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 
 /// The variables that mean something to outgate, and who runs it.
@@ -15,7 +16,13 @@ pub(crate) struct Surroundings {
     pub(crate) no_color: Option<OsString>,
     pub(crate) path: Option<OsString>,
     pub(crate) root: bool,
+    /// All of them, for those that a command gets.
+    pub(crate) variables: Variables,
 }
+
+/// The process's variables as they are.
+#[derive(Clone, Default)]
+pub(crate) struct Variables(Vec<(OsString, OsString)>);
 
 impl Surroundings {
     /// Reads them from the process.
@@ -31,6 +38,26 @@ impl Surroundings {
             no_color: variable("NO_COLOR"),
             path: variable("PATH"),
             root: nix::unistd::geteuid().is_root(),
+            variables: std::env::vars_os().collect(),
         }
+    }
+}
+
+impl Variables {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(OsString, OsString)> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<(OsString, OsString)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(pairs: I) -> Variables {
+        Variables(pairs.into_iter().collect())
+    }
+}
+
+/// People keep tokens there.
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variables({})", self.0.len())
     }
 }

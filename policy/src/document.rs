@@ -67,6 +67,13 @@ impl Document {
     }
 }
 
+/// Refuses a JSON text in which a key occurs twice in one object, at any depth, or that is none:
+/// two readers of it could see two things.
+pub fn refuse_repeated_keys(text: &str) -> Result<(), Problem> {
+    let (_, repeated) = Document::read(text)?;
+    repeated.into_iter().next().map_or(Ok(()), Err)
+}
+
 impl<'a> Place<'a> {
     pub(crate) fn key(&'a self, key: &'a str) -> Place<'a> {
         Place::Key(self, key)

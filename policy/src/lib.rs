@@ -67,6 +67,7 @@ pub use address::{
 pub use authority::{Authority, AuthorityError};
 pub use compile::{compile, compile_under};
 pub use destination::{Destination, Scheme};
+pub use document::refuse_repeated_keys;
 pub use entry::{Protocol, Strip, TlsMode};
 pub use environment::{Environment, is_environment_document};
 pub use header_rule::{HeaderRuleError, injectable_name, injectable_value};

@@ -14,10 +14,9 @@ use crate::exchange::client_io::Deadlines;
 use crate::exchange::serve::{self, Ended};
 use crate::exchange::splice;
 use crate::gateway::Gateway;
-use crate::ingress::Ingress;
 use crate::ingress::explicit::{ExplicitDoor, Next};
 use crate::ingress::prefixed::Prefixed;
-use crate::ingress::transparent;
+use crate::ingress::{Ingress, socks5, transparent};
 use crate::listener::Accepted;
 use crate::tunnel;
 
@@ -26,7 +25,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, accepted: Accepted) {
     match accepted.ingress {
         Ingress::Explicit => explicit(gateway, accepted).await,
         Ingress::Transparent => Box::pin(transparent::serve(gateway, accepted)).await,
-        Ingress::Socks => {}
+        Ingress::Socks => Box::pin(socks5::serve(gateway, accepted)).await,
     }
 }
 

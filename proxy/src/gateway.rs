@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use outgate_certs::Leaves;
+use outgate_policy::{Denial, Reason};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::audit::AuditSink;
@@ -120,9 +121,15 @@ impl Gateway {
         *self.drain.borrow()
     }
 
-    /// A place for one more connection that has not said whose it is, if there is one.
-    pub(crate) fn stranger(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.strangers).try_acquire_owned().ok()
+    /// A place for one more connection that has not said whose it is.
+    pub(crate) fn stranger(&self) -> Result<OwnedSemaphorePermit, Denial> {
+        Arc::clone(&self.strangers).try_acquire_owned().map_err(|_| {
+            Denial::new(
+                Reason::TooManyConnections,
+                "too many connections have not said whose they are: try again, or raise \
+                 limits.strangers",
+            )
+        })
     }
 
     pub(crate) fn draining(&self) -> Drain {

@@ -1,7 +1,7 @@
 //! How did traffic come in, and what does it say about where it goes?
 //!
 //! `identity` tells whose it is, by what `interface` knows too; `explicit` answers the requests on a
-//! forward proxy's port; `transparent` finds out where a connection goes whose client knows of no
+//! forward proxy's port, `socks5` those of SOCKS; `transparent` finds out where a connection goes whose client knows of no
 //! proxy, from its `original_destination` on; `meaning` tells which name an address of the gateway's
 //! own DNS stands for; `detect` tells what a tunnel speaks, `client_hello` which host its TLS names;
 //! `prefixed` puts back what was read to find out.
@@ -14,6 +14,7 @@ pub(crate) mod interface;
 pub(crate) mod meaning;
 mod original_destination;
 pub(crate) mod prefixed;
+pub(crate) mod socks5;
 pub(crate) mod transparent;
 
 /// How clients of a listener speak to the gateway.

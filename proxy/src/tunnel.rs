@@ -19,7 +19,7 @@ use outgate_policy::{Destination, Reason, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
-pub(crate) use self::admission::Passage;
+pub(crate) use self::admission::{NotAdmitted, Passage};
 pub(crate) use self::alert::Alert;
 use self::door::{Target, TunnelDoor};
 use self::intercept::intercept;

@@ -3,6 +3,9 @@
 //! The page's own commands build the gateway's machine and the sandboxes, with the rule files of
 //! `deploy/nft` as they stand; what leaves is judged at the far end of the gateway's cable.
 
+/// Twenty kills, on a busy machine.
+const LONGEST: Duration = Duration::from_secs(240);
+
 /// The same promise for each kind of sandbox.
 macro_rules! for_every_kind {
     ($($promise:ident),* $(,)?) => {
@@ -11,17 +14,17 @@ macro_rules! for_every_kind {
 
             #[test]
             fn veth() {
-                isolated(|| super::$promise(Kind::Veth));
+                isolated_for(LONGEST, || super::$promise(Kind::Veth));
             }
 
             #[test]
             fn container() {
-                isolated(|| super::$promise(Kind::Container));
+                isolated_for(LONGEST, || super::$promise(Kind::Container));
             }
 
             #[test]
             fn vm() {
-                isolated(|| super::$promise(Kind::Vm));
+                isolated_for(LONGEST, || super::$promise(Kind::Vm));
             }
         })*
     };
@@ -29,13 +32,21 @@ macro_rules! for_every_kind {
 
 #[path = "network/attacks.rs"]
 mod attacks;
+#[path = "network/down.rs"]
+mod down;
 #[path = "network/governed.rs"]
 mod governed;
 #[path = "network/held.rs"]
 mod held;
+#[path = "network/own.rs"]
+mod own;
 #[path = "network/scene.rs"]
 mod scene;
 
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+
+use outgate_tests::network::isolated_for;
 use outgate_tests::prelude::*;
 
 use scene::{Kind, Scene};
@@ -46,3 +57,26 @@ const API6: &str = "2a00:1122:3344::44";
 const EVIL: &str = "evil.example.test";
 const EVIL4: &str = "11.22.33.66";
 const EVIL6: &str = "2a00:1122:3344::66";
+
+/// What a client waits at most for a refusal: a person's "at once".
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Connects, or says within a second why it can't; `TimedOut` is silence.
+fn connect(to: &str) -> Result<TcpStream, ErrorKind> {
+    let to: SocketAddr = to.parse().expect("an address and a port");
+    TcpStream::connect_timeout(&to, AT_ONCE).map_err(|fault| fault.kind())
+}
+
+/// Sends a datagram, and says what came back within a second: a length, or why nothing will.
+fn datagram(to: &str, content: &[u8]) -> Result<usize, ErrorKind> {
+    let to: SocketAddr = to.parse().expect("an address and a port");
+    let any: IpAddr = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
+    let exchange = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(to)?;
+        socket.set_read_timeout(Some(AT_ONCE))?;
+        socket.send(content)?;
+        socket.recv(&mut [0; 2048])
+    };
+    exchange().map_err(|fault: std::io::Error| fault.kind())
+}

@@ -167,24 +167,28 @@ fn a_hello_in_any_pieces_names_the_same_host() {
 #[test]
 fn ipv6_is_led_here_as_well() {
     isolated(|| {
-        let world = world!();
-        let api = world.https(API).start();
-        let environment = allowing(&[API]).to_string();
-        let path = network::folder().join("e1.json");
-        std::fs::write(&path, environment).expect("writable");
-        let file = format!(
-            "[[environment]]\nfile = {path:?}\ninterface = \"lo\"\n[[listener]]\n\
-             kind = \"transparent\"\nbind = \"[::]:4443\"\n[[listener]]\nkind = \"explicit\"\n\
-             bind = \"127.0.0.1:0\"\n"
-        );
-        let builder = world.gateway_builder().configuration(&file);
-        let gateway = builder.listeners_from_configuration().start();
-        for address in ["[2606:4700::1111]:4443", "55.1.2.3:4443"] {
+        let listener = "[[listener]]\nkind = \"transparent\"\nbind = \"[::]:8443\"\n\
+                        environment = \"e2\"\n";
+        let path = network::folder().join("e2.json");
+        let environment = json!({"network": {"allowlist": [{"domain": API, "ports": [8443]}]}});
+        std::fs::write(&path, environment.to_string()).expect("writable");
+        let known = format!("[[environment]]\nfile = {path:?}\ninterface = \"lo\"\n{listener}");
+        let scene = Scene::with(&json!({"network": "disabled"}), &known);
+        let api = scene.start(scene.world.https(API).port(8443));
+        for (number, address) in ["[2606:4700::1111]:8443", "55.1.2.3:8443"].iter().enumerate() {
             let address = address.parse().expect("an address");
-            let mut client = RawClient::connect(address, gateway.ca()).tls(&Hello::to(API));
-            let refused = client.exchange(get("api.example.com:4443"));
-            assert_eq!(refused.header("outgate-reason"), Some("port_not_allowed"), "{refused:?}");
+            let client = RawClient::connect(address, scene.gateway.ca());
+            let answer = client.tls(&Hello::to(API)).exchange(get("api.example.com:8443"));
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let line = scene.line(number + 1);
+            assert_eq!((&line["environment_id"], &line["port"]), (&json!("e2"), &json!(8443)));
         }
-        assert_eq!(api.connections(), 0);
+        assert_eq!(api.requests().len(), 2);
+        // The listener itself, under each of its families.
+        for (number, address) in ["[::1]:8443", "127.0.0.1:8443"].iter().enumerate() {
+            let address = address.parse().expect("an address");
+            assert!(RawClient::connect(address, scene.gateway.ca()).is_closed());
+            assert_eq!(scene.line(number + 3)["reason"], "address_not_allowed");
+        }
     });
 }

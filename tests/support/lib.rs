@@ -34,12 +34,15 @@ pub mod command;
 pub mod dns;
 pub mod door;
 pub mod gateway;
+pub mod gcs;
 pub mod http;
 pub mod http2;
 pub mod names;
 pub mod network;
 pub mod origin;
 pub mod pki;
+pub mod pty;
+pub mod run;
 pub mod secrets;
 mod transport;
 pub mod wait;
@@ -65,6 +68,7 @@ pub mod prelude {
     pub use crate::origin::{
         self, Blackhole, Connection, Http2Origin, Origin, SilentListener, Stream, scripts,
     };
+    pub use crate::run::Run;
     pub use crate::secrets::{assert_secret_absent, canary};
     pub use crate::wait::wait_until;
     pub use crate::{World, world};

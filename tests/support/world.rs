@@ -12,6 +12,7 @@ use crate::gateway::{self, Gateway};
 use crate::network;
 use crate::origin::{self, Http2Origin, Origin, SilentListener};
 use crate::pki::Pki;
+use crate::run::Run;
 
 /// Global-looking addresses: those that the address rules must refuse would prove nothing.
 const NAMES: [(&str, &str); 3] = [
@@ -111,6 +112,11 @@ impl World {
     /// A gateway that trusts the CA of the origins, with everything else still to be said.
     pub fn gateway_builder(&self) -> gateway::Builder {
         Gateway::builder(&self.program).origin_roots(self.pki.roots())
+    }
+
+    /// A sandbox around a command still to be said, whose gateway trusts the CA of the origins.
+    pub fn run(&self) -> Run {
+        Run::new(&self.program).argument("--origin-roots").argument(self.pki.roots())
     }
 
     /// Another subcommand, run to its end.

@@ -27,6 +27,7 @@ use crate::config::{
     Way,
 };
 use crate::failure::Failure;
+use crate::reload::Reread;
 
 /// What the origin answers to every request.
 pub(super) const GREETING: &str = "hello from the origin";
@@ -69,7 +70,8 @@ impl Stage {
         let resolver = Resolver::from_hosts(hosts, &settings.limits).map_err(Failure::start)?;
 
         let again = settings.clone();
-        let app = App::bind(settings, Box::new(move || Ok(again.clone())), resolver)?;
+        let reread = Reread { settings: Box::new(move || Ok(again.clone())), watch: true };
+        let app = App::bind(settings, reread, resolver)?;
         let curl = Curl {
             proxy: app.explicit().map(|bind| format!("http://{bind}")).collect(),
             ca: folder.path().join("ca.pem"),

@@ -3,7 +3,7 @@
 use outgate_policy::EnvironmentId;
 use outgate_proxy::{Environments, Ownership};
 
-use crate::config::{ClientListener, EnvironmentSource};
+use crate::config::{ClientListener, EnvironmentSource, Way};
 use crate::failure::Failure;
 
 /// Whose a listener is, or why it may not start (SPEC 2).
@@ -26,12 +26,15 @@ pub(crate) fn ownership(
             None => Ownership::OnlyIfUnprovable,
         });
     }
-    if environments.are_clients_provable(named.as_ref()) {
+    // No client says a token there.
+    let asked = matches!(listener.way, Way::Explicit | Way::Socks);
+    if environments.are_clients_provable(named.as_ref(), asked) {
         return Ok(named.map_or(Ownership::Nobody, Ownership::Named));
     }
+    let ways = if asked { ", an interface or a token_file" } else { " or an interface" };
     Err(Failure::start(format_args!(
-        "listener {}: anybody could come in: give its environment source_addresses, an interface \
-         or a token_file, or listen on 127.0.0.1",
+        "listener {}: anybody could come in: give its environment source_addresses{ways}, or \
+         listen on 127.0.0.1",
         listener.bind
     )))
 }
@@ -132,6 +135,14 @@ mod tests {
                 assert_eq!(of_file(&[environment.clone(), open.clone()]).unwrap(), [named("one")]);
                 let unnamed = of_file(&[environment, listener(bind, "")]);
                 assert_eq!(unnamed.unwrap(), [Ownership::Nobody]);
+            }
+            // Who is led there, or asks for a name, says no token.
+            for kind in ["transparent", "dns"] {
+                let open = open.replace("explicit", kind);
+                let by_token = environment("one.json", "token_file = \"token\"");
+                assert_eq!(of_file(&[by_token, open.clone()]).unwrap_err().code(), 70);
+                let seen = environment("one.json", "interface = \"veth-one\"");
+                assert_eq!(of_file(&[seen, open]).unwrap(), [named("one")]);
             }
             // The other one's token lets nobody in as this one.
             let two = environment("two.json", "token_file = \"token\"");

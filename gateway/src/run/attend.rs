@@ -1,7 +1,5 @@
 //! How is the command followed from its start to its end?
 
-use std::sync::Arc;
-
 use nix::sys::signal::Signal;
 use tokio::sync::Notify;
 
@@ -17,61 +15,33 @@ pub(super) async fn attend(
     gateway: &app::Running,
     mut signals: Signals,
 ) -> Result<u8, Failure> {
-    let mut command = Attended {
-        sandbox: sandbox.start().await.map_err(Failure::start)?,
-        reloading: gateway.reloading(),
-        started: false,
-    };
-    let code = command.until_ended(&mut signals).await;
-    command.sandbox.end().await;
-    code
+    let mut sandbox = sandbox.start().await.map_err(Failure::start)?;
+    let code = follow(&mut sandbox, &gateway.reloading(), &mut signals).await;
+    sandbox.end().await;
+    code.map_err(Failure::start)
 }
 
-struct Attended {
-    sandbox: Running,
-    reloading: Arc<Notify>,
-    started: bool,
-}
-
-impl Attended {
-    async fn until_ended(&mut self, signals: &mut Signals) -> Result<u8, Failure> {
-        loop {
-            let ended = tokio::select! {
-                event = self.sandbox.event() => self.follow(event).await,
-                signal = signals.next() => self.pass_on(signal).await,
-            };
-            if let Some(code) = ended.map_err(Failure::start)? {
-                return Ok(code);
-            }
+async fn follow(
+    sandbox: &mut Running,
+    reloading: &Notify,
+    signals: &mut Signals,
+) -> Result<u8, SandboxError> {
+    loop {
+        tokio::select! {
+            event = sandbox.event() => match event? {
+                Event::Stopped(signal) => sandbox.follow_stop(signal).await?,
+                Event::Ended(code) => return Ok(code),
+                Event::NotRun(code, message) => {
+                    complain(format_args!("outgate: {message}"));
+                    return Ok(code);
+                }
+            },
+            signal = signals.next() => match signal {
+                // Of a terminal that is gone the command hears as it would without us; another
+                // one is for the gateway.
+                Signal::SIGHUP if !sandbox.lost_terminal() => reloading.notify_one(),
+                signal => sandbox.signal(signal).await?,
+            },
         }
-    }
-
-    async fn follow(
-        &mut self,
-        event: Result<Event, SandboxError>,
-    ) -> Result<Option<u8>, SandboxError> {
-        match event? {
-            Event::Started => self.started = true,
-            Event::Stopped(signal) => self.sandbox.follow_stop(signal).await?,
-            Event::Ended(code) => return Ok(Some(code)),
-            Event::NotRun(code, message) => {
-                complain(format_args!("outgate: {message}"));
-                return Ok(Some(code));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The exit code, where there is no command yet that the signal could end.
-    async fn pass_on(&mut self, signal: Signal) -> Result<Option<u8>, SandboxError> {
-        match signal {
-            // Of a terminal that is gone the command hears as it would without us; another one is
-            // for the gateway.
-            Signal::SIGHUP if !self.sandbox.lost_terminal() => self.reloading.notify_one(),
-            Signal::SIGWINCH | Signal::SIGTSTP if !self.started => {}
-            signal if !self.started => return Ok(Some(128 | (signal as i32).to_le_bytes()[0])),
-            signal => self.sandbox.signal(signal).await?,
-        }
-        Ok(None)
     }
 }

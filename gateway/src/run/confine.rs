@@ -1,28 +1,30 @@
 //! What is the sandbox of this command like, and whose traffic comes out of it?
 
 use std::env;
-use std::ffi::OsString;
+use std::path::Path;
 
 use outgate_policy::EnvironmentId;
 use outgate_proxy::{DnsListener, Environments, Ingress, Listener};
 
+use super::furnish::Furniture;
 use crate::app::Sockets;
 use crate::cli::RunArgs;
 use crate::config::{BindAddress, Way};
 use crate::failure::Failure;
-use crate::sandbox::{self, Capture, FilesystemPlan, Launched, Plan, Task, blocked_signals};
+use crate::sandbox::{self, Capture, Launched, Plan, Task, blocked_signals};
 
 /// Launches it, with the gateway's listeners in it.
 pub(super) fn launch(
     args: &RunArgs,
     environments: &Environments,
+    furnished: impl FnOnce(&Path) -> Result<Furniture, Failure>,
 ) -> Result<(Launched, Sockets), Failure> {
     let mut environments = environments.iter();
     let (Some(environment), None) = (environments.next(), environments.next()) else {
         return Err(Failure::input("one environment is needed: give --environment FILE"));
     };
     let ports = environment.snapshot().policy.ports().into_iter().collect();
-    let plan = plan(args, ports)?;
+    let plan = plan(args, ports, furnished)?;
     let mut launched = Launched::launch(&plan).map_err(Failure::start)?;
     let (sockets, capture) = launched.take_sockets();
     if let Capture::Ports { ports, missing } = capture {
@@ -34,34 +36,29 @@ pub(super) fn launch(
     Ok((launched, serve(sockets, environment.id())?))
 }
 
-fn plan(args: &RunArgs, ports: Vec<u16>) -> Result<Plan, Failure> {
+fn plan(
+    args: &RunArgs,
+    ports: Vec<u16>,
+    furnished: impl FnOnce(&Path) -> Result<Furniture, Failure>,
+) -> Result<Plan, Failure> {
     let directory = env::current_dir()
         .map_err(|error| Failure::start(format_args!("the working directory: {error}")))?;
     let mut words = args.command.iter().cloned();
     let program = words.next().ok_or_else(|| Failure::usage("no command to run"))?;
+    let furniture = furnished(&directory)?;
     Ok(Plan {
         ports,
-        filesystem: FilesystemPlan::default(),
-        preparations: Vec::new(),
-        read_only: Vec::new(),
+        filesystem: furniture.filesystem,
+        preparations: furniture.preparations,
+        read_only: furniture.read_only,
         command: Task {
             program,
             arguments: words.collect(),
-            variables: variables(&args.keep_env),
+            variables: furniture.variables,
             directory: directory.into(),
         },
         blocked_signals: blocked_signals(),
     })
-}
-
-/// Of the caller's variables those that mean nothing to a network.
-fn variables(kept: &[String]) -> Vec<(OsString, OsString)> {
-    let kept = |name: &str| {
-        ["PATH", "HOME", "USER", "SHELL", "TERM", "LANG", "TZ"].contains(&name)
-            || name.starts_with("LC_")
-            || kept.iter().any(|it| it == name)
-    };
-    env::vars_os().filter(|(name, _)| name.to_str().is_some_and(kept)).collect()
 }
 
 /// All of them are this environment's: nobody else can reach them.

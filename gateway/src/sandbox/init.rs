@@ -22,8 +22,9 @@ use super::channel::{Channel, ChannelError};
 use super::error::InsideError;
 use super::message::{FromInside, ToInside};
 use super::plan::{Plan, Task};
+use super::preparation::{self, PreparationError};
 use super::terminal::Terminal;
-use super::{descriptors, filesystem, preparation, privileges, task};
+use super::{descriptors, filesystem, privileges, task};
 
 /// Becomes PID 1; returns when the sandbox shall end. All signals are blocked.
 pub(super) fn run(plan: &Plan, channel: Channel, terminal: Option<Terminal>) {
@@ -31,6 +32,9 @@ pub(super) fn run(plan: &Plan, channel: Channel, terminal: Option<Terminal>) {
     let last = match init.start(plan) {
         Ok(Ok(command)) => init.attend(command).unwrap_or_else(FromInside::failed),
         Ok(Err(not_run)) => not_run,
+        Err(InsideError::Preparation(PreparationError::Interrupted { signal, .. })) => {
+            FromInside::Ended { code: by_signal(signal as i32) }
+        }
         Err(error) => FromInside::failed(error),
     };
     // Nobody to tell it to: outgate is gone, and so is this process in a moment.
@@ -53,7 +57,7 @@ impl Init {
             other => return Err(InsideError::Unexpected(format!("{other:?}"))),
         };
         for preparation in &plan.preparations {
-            preparation::run(preparation)?;
+            preparation::run(preparation, &mut self.channel)?;
         }
         for path in &plan.read_only {
             filesystem::make_read_only(Path::new(path))?;
@@ -68,7 +72,6 @@ impl Init {
         match task::sandboxed(task, &plan.blocked_signals, terminal).spawn() {
             Ok(command) => {
                 descriptors::leave_standard_streams();
-                self.channel.send(&FromInside::Started)?;
                 Ok(Ok(Pid::from_raw(command.id().cast_signed())))
             }
             Err(error) => Ok(Err(not_run(task, &error))),
@@ -141,10 +144,16 @@ impl Init {
     }
 }
 
-/// As a shell has it: 128 and the signal, where there is no code.
 fn exit_code(status: WaitStatus) -> u8 {
-    let code = status.exit_status().or_else(|| status.terminating_signal().map(|it| 128 | it));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+        (None, signal) => by_signal(signal.unwrap_or_default()),
+    }
+}
+
+/// As a shell has it.
+fn by_signal(signal: i32) -> u8 {
+    u8::try_from(128 | signal).unwrap_or(u8::MAX)
 }
 
 /// As env(1) has it: 127 for what isn't there, 126 for what can't be executed.

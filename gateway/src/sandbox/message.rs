@@ -9,7 +9,8 @@ use super::network::Capture;
 pub(super) enum ToInside {
     /// The gateway serves: run the preparations, then the command.
     Start { foreground: bool },
-    /// Pass a signal on to the command, or to its whole process group.
+    /// Pass a signal on to the command, or to its whole process group; before the command runs, to
+    /// what prepares it.
     Signal { signal: i32, group: bool },
     /// Go on after a stop.
     Continue { foreground: bool },
@@ -20,8 +21,6 @@ pub(super) enum ToInside {
 pub(super) enum FromInside {
     /// The network is there. The sockets come along, in the order of the counts.
     Ready { capture: Capture, transparent: usize, dns_udp: usize, dns_tcp: usize },
-    /// The command runs.
-    Started,
     /// The command was stopped by this signal.
     Stopped { signal: i32 },
     /// The command's end, with the exit code that outgate takes on.

@@ -7,17 +7,23 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open};
 use thiserror::Error;
 
+use super::channel::{Channel, ChannelError};
+use super::message::ToInside;
 use super::plan::Preparation;
 use super::task;
 
 /// What it says before its end is its reason; more than this is not read by anyone.
 const LAST_WORDS: usize = 4096;
+
+/// What it said may still be in the pipe, which others that it left behind may hold open.
+const AFTER_ITS_END: Duration = Duration::from_millis(100);
 
 /// Why the command can't start.
 #[derive(Debug, Error)]
@@ -28,31 +34,48 @@ pub(crate) enum PreparationError {
     TooLong { purpose: String, deadline: Duration },
     #[error("{purpose}: {status}{said}")]
     Failed { purpose: String, status: String, said: String },
+    #[error("{purpose}: interrupted by {}", signal.as_str())]
+    Interrupted { purpose: String, signal: Signal },
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
 }
 
-/// Runs it to its end, and ends whatever it leaves behind in its process group.
-pub(super) fn run(preparation: &Preparation) -> Result<(), PreparationError> {
+/// Runs it to its end, and ends whatever it leaves behind in its process group. Signals that come
+/// meanwhile are its.
+pub(super) fn run(
+    preparation: &Preparation,
+    channel: &mut Channel,
+) -> Result<(), PreparationError> {
     let purpose = || preparation.purpose.clone();
     let not_run = |error| PreparationError::NotRun {
         purpose: purpose(),
         program: preparation.task.program.clone(),
         error,
     };
-    let (mut child, output) = start(preparation).map_err(not_run)?;
-    let mut said = LastWords::default();
-    let ended = listen(&child, output, Instant::now() + preparation.deadline, &mut said);
+    let (child, output) = start(preparation).map_err(not_run)?;
+    let group = Pid::from_raw(child.id().cast_signed());
+    let end = pidfd_open(rustix::process::Pid::from_child(&child), PidfdFlags::empty());
+    let mut attended = Attended {
+        group,
+        end: end.map_err(|error| not_run(error.into()))?,
+        output: Some(output),
+        said: LastWords::default(),
+        signal: None,
+    };
+    let ended = attended.until(Instant::now() + preparation.deadline, channel);
     // It was not waited for, so its group is still its own; it may be empty.
-    let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
-    let status = child.wait().map_err(not_run)?;
-    match ended.map_err(not_run)? {
-        false => {
+    let _ = killpg(group, Signal::SIGKILL);
+    let status = { child }.wait().map_err(not_run)?;
+    match (ended?, attended.signal) {
+        (false, _) => {
             Err(PreparationError::TooLong { purpose: purpose(), deadline: preparation.deadline })
         }
-        true if status.success() => Ok(()),
-        true => Err(PreparationError::Failed {
+        (true, _) if status.success() => Ok(()),
+        (true, Some(signal)) => Err(PreparationError::Interrupted { purpose: purpose(), signal }),
+        (true, None) => Err(PreparationError::Failed {
             purpose: purpose(),
             status: describe(status),
-            said: said.text(),
+            said: attended.said.text(),
         }),
     }
 }
@@ -67,31 +90,65 @@ fn start(preparation: &Preparation) -> io::Result<(Child, PipeReader)> {
     Ok((child, output))
 }
 
-/// Reads what it says until it ends; whether it did so before the deadline.
-fn listen(
-    child: &Child,
-    output: PipeReader,
-    deadline: Instant,
-    said: &mut LastWords,
-) -> io::Result<bool> {
-    let pid = rustix::process::Pid::from_child(child);
-    let end: OwnedFd = pidfd_open(pid, PidfdFlags::empty())?;
-    let mut output = Some(output);
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(false);
+/// A program that runs.
+struct Attended {
+    group: Pid,
+    end: OwnedFd,
+    /// `None` when it has said all.
+    output: Option<PipeReader>,
+    said: LastWords,
+    /// The last one that was passed on to it.
+    signal: Option<Signal>,
+}
+
+impl Attended {
+    /// Whether it ended before the deadline.
+    fn until(
+        &mut self,
+        mut deadline: Instant,
+        channel: &mut Channel,
+    ) -> Result<bool, ChannelError> {
+        let mut over = false;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(over);
+            }
+            let [ended, asked, spoke] = self.wait(left, channel).map_err(io::Error::from)?;
+            if asked {
+                self.pass_on(channel.receive()?);
+            }
+            if ended && !over {
+                over = true;
+                deadline = deadline.min(Instant::now() + AFTER_ITS_END);
+            }
+            // What was said before the end is read before the end is noticed.
+            if spoke && let Some(output) = &mut self.output {
+                if !self.said.hear(output)? {
+                    self.output = None;
+                }
+            } else if ended {
+                return Ok(true);
+            }
         }
+    }
+
+    fn wait(&self, left: Duration, channel: &Channel) -> Result<[bool; 3], Errno> {
         let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        let mut waiting = vec![PollFd::new(end.as_fd(), PollFlags::POLLIN)];
-        waiting.extend(output.as_ref().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)));
+        let readable = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
+        let mut waiting = vec![readable(self.end.as_fd()), readable(channel.as_fd())];
+        waiting.extend(self.output.as_ref().map(|output| readable(output.as_fd())));
         poll(&mut waiting, timeout)?;
-        let [ended, spoke] = [0, 1].map(|at| waiting.get(at).and_then(PollFd::any) == Some(true));
-        // What was said before the end is read before it is noticed.
-        if spoke && !output.as_mut().map_or(Ok(false), |output| said.hear(output))? {
-            output = None;
-        } else if ended && !spoke {
-            return Ok(true);
+        Ok([0, 1, 2].map(|at| waiting.get(at).and_then(PollFd::any) == Some(true)))
+    }
+
+    fn pass_on(&mut self, message: ToInside) {
+        if let ToInside::Signal { signal, .. } = message
+            && let Ok(signal) = Signal::try_from(signal)
+        {
+            self.signal = Some(signal);
+            // It has just ended: then its end is told.
+            let _ = killpg(self.group, signal);
         }
     }
 }

@@ -21,8 +21,6 @@ const END: Duration = Duration::from_secs(5);
 /// What happened inside.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Event {
-    /// The command runs.
-    Started,
     /// It was stopped; see [`Running::follow_stop`].
     Stopped(Signal),
     /// It ended, with the exit code that outgate takes on.
@@ -143,7 +141,6 @@ impl Drop for Running {
 
 fn event(message: FromInside) -> Result<Event, SandboxError> {
     match message {
-        FromInside::Started => Ok(Event::Started),
         FromInside::Stopped { signal } => Ok(Event::Stopped(
             Signal::try_from(signal).map_err(|_| SandboxError::Unexpected(signal.to_string()))?,
         )),

@@ -66,7 +66,7 @@ async fn serve(gateway: Arc<Gateway>, owner: Arc<Owner>, stream: TcpStream, clie
     let environment = provenance.known();
     let place = match environment {
         Some(environment) => environment.connection(),
-        None => gateway.stranger(),
+        None => gateway.stranger().ok(),
     };
     let Some(_place) = place else { return };
     let environment = environment.map(|environment| &**environment);

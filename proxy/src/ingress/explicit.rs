@@ -65,13 +65,7 @@ impl ExplicitDoor {
         if let Some(environment) = self.provenance.known() {
             return self.hold(environment);
         }
-        let place = self.gateway.stranger().ok_or_else(|| {
-            Denial::new(
-                Reason::TooManyConnections,
-                "too many connections have not said whose they are: try again, or raise \
-                 limits.strangers",
-            )
-        })?;
+        let place = self.gateway.stranger()?;
         *self.stranger.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
         Ok(())
     }

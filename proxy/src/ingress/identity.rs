@@ -1,8 +1,8 @@
 //! Whose traffic is this?
 //!
 //! Known from the listener, else from the client's source address and interface, else from
-//! `Proxy-Authorization: Basic base64(environment_id:token)`; never from anything else that the
-//! sandbox says.
+//! `Proxy-Authorization: Basic base64(environment_id:token)`, with SOCKS from user and password;
+//! never from anything else that the sandbox says.
 
 mod clients;
 
@@ -34,6 +34,8 @@ struct Known {
     environment: Arc<Environment>,
     token: Option<Token>,
     provable: bool,
+    /// The same without a word of theirs: by address or interface.
+    seen: bool,
 }
 
 /// Whose everybody is who comes in by a listener.
@@ -75,10 +77,10 @@ impl Environments {
 
     /// Adds an environment and how its clients are known. Its id must be new.
     pub fn add(&mut self, environment: Arc<Environment>, clients: Clients) {
-        let provable = clients.are_provable();
+        let (provable, seen) = (clients.are_provable(), clients.are_seen());
         self.ways.add(&clients, &environment);
         self.by_id.insert(environment.id().clone(), self.all.len());
-        self.all.push(Known { environment, token: clients.token, provable });
+        self.all.push(Known { environment, token: clients.token, provable, seen });
     }
 
     /// Every environment, in the order in which they were added.
@@ -91,11 +93,13 @@ impl Environments {
         self.known(id).map(|known| &known.environment)
     }
 
-    /// Whether clients of this environment, or without one of any, can prove whose they are.
-    pub fn are_clients_provable(&self, of: Option<&EnvironmentId>) -> bool {
+    /// Whether clients of this environment, or without one of any, can prove whose they are, on a
+    /// listener where they are `asked` for a token or not.
+    pub fn are_clients_provable(&self, of: Option<&EnvironmentId>, asked: bool) -> bool {
+        let provable = |known: &Known| if asked { known.provable } else { known.seen };
         match of {
-            Some(id) => self.known(id).is_some_and(|known| known.provable),
-            None => self.all.iter().any(|known| known.provable),
+            Some(id) => self.known(id).is_some_and(provable),
+            None => self.all.iter().any(provable),
         }
     }
 
@@ -145,11 +149,21 @@ impl Environments {
     ) -> Result<Arc<Environment>, Unidentified> {
         let mut claims = headers.get_all(PROXY_AUTHORIZATION).iter();
         let claim = match (claims.next(), claims.next()) {
-            (None, _) => return connection.known().cloned().ok_or(Unidentified),
-            (Some(claim), None) => basic(claim.as_bytes()).ok_or(Unidentified)?,
+            (None, _) => None,
+            (Some(claim), None) => Some(basic(claim.as_bytes()).ok_or(Unidentified)?),
             (Some(_), Some(_)) => return Err(Unidentified),
         };
-        let Known { environment: named, token, .. } = self.claimed(&claim).ok_or(Unidentified)?;
+        self.of_claim(connection, claim.as_ref())
+    }
+
+    /// The same by what the client claims, if it claims anything.
+    pub(crate) fn of_claim(
+        &self,
+        connection: &Provenance,
+        claim: Option<&Claim>,
+    ) -> Result<Arc<Environment>, Unidentified> {
+        let Some(claim) = claim else { return connection.known().cloned().ok_or(Unidentified) };
+        let Known { environment: named, token, .. } = self.claimed(claim).ok_or(Unidentified)?;
         let proven = token.as_ref().map(|token| token.matches(&claim.password));
         let agreed = match connection {
             Provenance::Unknown => proven == Some(true),
@@ -180,9 +194,10 @@ impl Provenance {
     }
 }
 
-struct Claim {
-    user: Vec<u8>,
-    password: Vec<u8>,
+/// What a client says of itself: an environment's id, and the token that proves it.
+pub(crate) struct Claim {
+    pub(crate) user: Vec<u8>,
+    pub(crate) password: Vec<u8>,
 }
 
 /// RFC 7617.

@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use outgate_tests::network::frames::{self, FrameSocket};
 use outgate_tests::network::{GATEWAY4, GATEWAY6, Host, Mac};
 
+use super::scene::Scene;
+
 pub(crate) const ONE4: Ipv4Addr = Ipv4Addr::new(10, 20, 1, 2);
 pub(crate) const ONE6: Ipv6Addr = Ipv6Addr::new(0xfd10, 0x20, 1, 0, 0, 0, 0, 2);
 pub(crate) const TWO4: Ipv4Addr = Ipv4Addr::new(10, 20, 2, 2);
@@ -41,13 +43,25 @@ pub(crate) struct Attack {
 pub(crate) struct Attacks {
     /// Its card and that of the gateway.
     cards: (Mac, Mac),
+    /// An address of either family that all of them go to, unless each goes to one of its own.
+    aim: Option<(Ipv4Addr, Ipv6Addr)>,
     pub(crate) all: Vec<Attack>,
 }
 
 impl Attacks {
-    /// Those of a sandbox with this card, behind a gateway with this one.
-    pub(crate) fn between(one: Mac, gateway: Mac) -> Self {
-        let mut attacks = Self { cards: (one, gateway), all: Vec::new() };
+    /// Those of this scene's sandbox `one` on the world.
+    pub(crate) fn of_one(scene: &Scene) -> Self {
+        Self::new(scene, None)
+    }
+
+    /// All of them on two addresses of one machine.
+    pub(crate) fn of_one_on(scene: &Scene, aim: (Ipv4Addr, Ipv6Addr)) -> Self {
+        Self::new(scene, Some(aim))
+    }
+
+    fn new(scene: &Scene, aim: Option<(Ipv4Addr, Ipv6Addr)>) -> Self {
+        let cards = (scene.one.mac("eth0"), scene.site.gateway.mac("sbx-one"));
+        let mut attacks = Self { cards, aim, all: Vec::new() };
         for v6 in [false, true] {
             attacks.ports(v6);
             attacks.protocols(v6);
@@ -220,14 +234,14 @@ impl Attacks {
         self.all.push(Attack { name: name.to_owned(), to: ends.1, leaves: true, frames });
     }
 
-    /// Where nobody has gone before. No test approves of it.
+    /// What they aim at, or where nobody has gone before. No test approves of that.
     fn target(&self, v6: bool) -> IpAddr {
         let number = u8::try_from(self.all.len() + 1).expect("there are not that many");
-        if v6 {
-            Ipv6Addr::new(0x2a00, 0x66, 0, 0, 0, 0, 0, number.into()).into()
-        } else {
-            Ipv4Addr::new(11, 66, 0, number).into()
-        }
+        let (four, six) = self.aim.unwrap_or_else(|| {
+            let six = Ipv6Addr::new(0x2a00, 0x66, 0, 0, 0, 0, 0, number.into());
+            (Ipv4Addr::new(11, 66, 0, number), six)
+        });
+        if v6 { six.into() } else { four.into() }
     }
 }
 

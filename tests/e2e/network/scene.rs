@@ -34,6 +34,7 @@ impl Scene {
     pub(crate) fn new(kind: Kind) -> Self {
         let (world, site) = internet();
         run(&site.gateway, "host", "one");
+        run(&site.gateway, &format!("before-{}", kind.name()), "one");
         kind.load_rules(&site.gateway);
         let mut plugs = Vec::new();
         let [one, two] = ["one", "two"].map(|name| {
@@ -48,9 +49,10 @@ impl Scene {
     pub(crate) fn without_rules(kind: Kind) -> Self {
         let scene = Self::new(kind);
         scene.site.gateway.shell(
-            "nft flush ruleset\n\
-             for family in -4 -6; do for box in one two; do \
-             ip $family rule del iif sbx-$box prohibit; done; done\n\
+            "nft flush ruleset
+             for family in -4 -6; do
+                 for name in one two; do ip $family rule del iif sbx-$name blackhole; done
+             done
              sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
         );
         scene
@@ -78,18 +80,16 @@ impl Scene {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 3] = [Kind::Veth, Kind::Container, Kind::Vm];
-
     /// Loads the rules, the first time or again.
     pub(crate) fn load_rules(self, gateway: &Host) {
-        run(gateway, self.rules(), "one");
+        run(gateway, &format!("rules-{}", self.name()), "one");
     }
 
-    fn rules(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
-            Kind::Veth => "rules-veth",
-            Kind::Container => "rules-container",
-            Kind::Vm => "rules-vm",
+            Kind::Veth => "veth",
+            Kind::Container => "container",
+            Kind::Vm => "vm",
         }
     }
 

@@ -40,7 +40,12 @@ struct Way {
 
 impl Clients {
     pub(super) fn are_provable(&self) -> bool {
-        self.token.is_some() || self.interface.is_some() || !self.source_addresses.is_empty()
+        self.token.is_some() || self.are_seen()
+    }
+
+    /// Whether they are known without a word of theirs.
+    pub(super) fn are_seen(&self) -> bool {
+        self.interface.is_some() || !self.source_addresses.is_empty()
     }
 }
 

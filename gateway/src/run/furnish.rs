@@ -1,0 +1,125 @@
+//! What does the command find in its sandbox: which files, which variables?
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use outgate_policy::{Environment, compile_under};
+use tempfile::TempDir;
+
+use crate::ca;
+use crate::cli::RunArgs;
+use crate::config::{AuditFile, EnvironmentSource, Settings};
+use crate::environments::{address_rules, default_id, read_text};
+use crate::failure::Failure;
+use crate::sandbox::{
+    FilesystemPlan, FilesystemRequest, OWN_V4, OWN_V6, Preparation, SocketSearch, proxies_in,
+    trust_paths, variables,
+};
+use crate::sources;
+use crate::surroundings::Surroundings;
+use crate::trust_files::TrustFiles;
+
+/// The folder whose entries appear at the sandbox's `/`.
+pub(super) enum Root {
+    Given(PathBuf),
+    /// Made for this command, and gone with it.
+    Fresh(TempDir),
+}
+
+/// All of it.
+pub(super) struct Furniture {
+    pub(super) filesystem: FilesystemPlan,
+    pub(super) preparations: Vec<Preparation>,
+    pub(super) read_only: Vec<OsString>,
+    pub(super) variables: Vec<(OsString, OsString)>,
+}
+
+impl Root {
+    pub(super) fn of(args: &RunArgs) -> Result<Root, Failure> {
+        match &args.sandbox_root {
+            Some(folder) => Ok(Root::Given(folder.clone())),
+            None => {
+                tempfile::Builder::new().prefix("outgate-root-").tempdir().map(Root::Fresh).map_err(
+                    |error| Failure::start(format_args!("a folder for the sandbox: {error}")),
+                )
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Root::Given(folder) => folder,
+            Root::Fresh(folder) => folder.path(),
+        }
+    }
+}
+
+/// Puts the sources into `root` and settles the rest. `directory` is the working directory.
+pub(super) fn furnish(
+    args: &RunArgs,
+    settings: &Settings,
+    surroundings: &Surroundings,
+    root: &Root,
+    directory: &Path,
+) -> Result<Furniture, Failure> {
+    let home = surroundings.home.as_deref();
+    let search = SocketSearch::start(home.into_iter().chain([Path::new("/var")]));
+    let environment = environment(settings)?;
+    for proxy in proxies_in(&environment.env) {
+        tracing::warn!("env.{proxy}: no proxy leads out of a sandbox; the variable is left out");
+    }
+    let caller = &surroundings.variables;
+    let variables = variables(caller, &args.keep_env, &environment.env, &trust_paths());
+    let variables = variables.map_err(Failure::usage)?;
+    let to_do = sources::place(root.path(), &environment.sources, &variables);
+    let to_do = to_do.map_err(Failure::input)?;
+    let trust = TrustFiles::new(&ca::authority(settings)?, &ca::origin_roots(settings)?);
+    let sockets = search.finish();
+    if !sockets.complete {
+        tracing::warn!(
+            "there are more files in the home folder and in /var than can be looked through: a \
+             socket deep inside may be reachable from the sandbox"
+        );
+    }
+    let request = FilesystemRequest {
+        sandbox_root: root.path(),
+        state_dir: &settings.state_dir,
+        files: &hidden_files(args, settings),
+        working_directory: directory,
+        home,
+        sockets: &sockets,
+    };
+    let filesystem = FilesystemPlan::new(&request, vec![OWN_V4.into(), OWN_V6.into()], trust);
+    Ok(Furniture {
+        filesystem: filesystem.map_err(Failure::input)?,
+        preparations: to_do.preparations,
+        read_only: to_do.read_only,
+        variables,
+    })
+}
+
+/// The one that the command runs in, for its variables and sources.
+fn environment(settings: &Settings) -> Result<Environment, Failure> {
+    let [EnvironmentSource::File { path, .. }] = settings.environments.as_slice() else {
+        return Err(Failure::input("one environment is needed: give --environment FILE"));
+    };
+    let rules = address_rules(&settings.addresses, &settings.environments)?;
+    let compiled = compile_under(&read_text(path)?, &default_id(path), &rules);
+    compiled.map_err(|problems| Failure::input(problems.to_string().replace('\n', "; ")))
+}
+
+/// What has secrets, or what the command must not change: an audit is worth nothing otherwise.
+fn hidden_files(args: &RunArgs, settings: &Settings) -> Vec<PathBuf> {
+    let environments = settings.environments.iter().flat_map(|source| match source {
+        EnvironmentSource::File { path, known_by } => {
+            [Some(path), known_by.token_file.as_ref()].into_iter().flatten()
+        }
+        EnvironmentSource::Directory(folder) => [Some(folder), None].into_iter().flatten(),
+    });
+    let audit = match &settings.audit {
+        AuditFile::Path(path) => Some(path),
+        AuditFile::Stderr => None,
+    };
+    let key = settings.ca.as_ref().map(|ca| &ca.key);
+    environments.chain(&args.operator.config).chain(key).chain(audit).cloned().collect()
+}
