@@ -58,7 +58,7 @@ impl NextOutput {
 impl Sink {
     fn open(file: &AuditFile) -> Result<Sink, Failure> {
         let path = match file {
-            AuditFile::Stderr => return Ok(Sink::Stderr(io::stderr())),
+            AuditFile::Unsaid | AuditFile::Stderr => return Ok(Sink::Stderr(io::stderr())),
             AuditFile::Path(path) => path,
         };
         let mut options = OpenOptions::new();

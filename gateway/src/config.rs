@@ -59,6 +59,8 @@ pub(crate) struct CaFiles {
 /// Where audit lines go.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AuditFile {
+    /// Nobody said: stderr, unless the command has a better place.
+    Unsaid,
     Stderr,
     Path(PathBuf),
 }
@@ -164,8 +166,9 @@ impl AddressesSection {
 impl AuditFile {
     fn resolve(file: Option<PathBuf>, folder: &Path) -> AuditFile {
         match file {
-            Some(path) if path != Path::new("-") => AuditFile::Path(folder.join(path)),
-            _ => AuditFile::Stderr,
+            None => AuditFile::Unsaid,
+            Some(path) if path == Path::new("-") => AuditFile::Stderr,
+            Some(path) => AuditFile::Path(folder.join(path)),
         }
     }
 }

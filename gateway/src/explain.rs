@@ -3,15 +3,18 @@
 //! Asks the same evaluator as the data path, of the same values; only the address that a name
 //! resolves to is not known here.
 
+mod wanted;
+
 use std::io;
 use std::net::SocketAddr;
 
 use outgate_policy::{
-    AddressRules, Authority, Denial, Destination, Environment, Host, Protocol, Reason, Request,
-    RequestVerdict, Scheme, TlsMode, compile_under,
+    AddressRules, Denial, Environment, Host, Protocol, Reason, Request, RequestVerdict, Scheme,
+    TlsMode, compile_under,
 };
 use serde_json::{Value, json};
 
+use self::wanted::Wanted;
 use crate::cli::{ExplainArgs, OperatorArgs, ServeArgs};
 use crate::config::Settings;
 use crate::console::{Style, complain, say};
@@ -44,47 +47,6 @@ pub(crate) fn run(args: &ExplainArgs, surroundings: &Surroundings) -> Result<(),
         say(as_text(&verdict, &document, style))?;
     }
     verdict.map(drop).map_err(|_| Failure::shown())
-}
-
-/// A request that nobody sent.
-#[derive(Debug, PartialEq)]
-struct Wanted<'a> {
-    scheme: Scheme,
-    destination: Destination,
-    method: &'a str,
-    path: &'a str,
-}
-
-impl<'a> Wanted<'a> {
-    fn parse(method: &'a str, url: &'a str) -> Result<Wanted<'a>, String> {
-        http::Method::from_bytes(method.as_bytes())
-            .map_err(|_| format!("`{method}` is no method"))?;
-        let (scheme, rest) =
-            split_scheme(url).ok_or_else(|| format!("`{url}`: write http://… or https://…"))?;
-        if !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(format!("`{url}`: write blanks and letters beyond ASCII percent-encoded"));
-        }
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let authority = Authority::from_wire(authority.as_bytes())
-            .map_err(|error| format!("`{authority}`: {error}"))?;
-        let port = authority.port.unwrap_or(scheme.default_port());
-        Ok(Wanted {
-            scheme,
-            destination: Destination { host: authority.host, port },
-            method,
-            path: if path.is_empty() { "/" } else { path },
-        })
-    }
-}
-
-fn split_scheme(url: &str) -> Option<(Scheme, &str)> {
-    let (scheme, rest) = url.split_once("://")?;
-    match scheme.to_ascii_lowercase().as_str() {
-        "http" => Some((Scheme::Http, rest)),
-        "https" => Some((Scheme::Https, rest)),
-        _ => None,
-    }
 }
 
 /// What is allowed.
@@ -285,18 +247,5 @@ mod tests {
         let (text, json) = explained_in("{}", "GET", "https://a.example.com/");
         assert!(text.starts_with("allow   the file has no network"), "{text}");
         assert_eq!(json["domain"], Value::Null);
-    }
-
-    #[test]
-    fn reads_urls_as_the_data_path_does() {
-        let wanted = Wanted::parse("GET", "HTTPS://a.example.com:8443/b/../c?d").unwrap();
-        assert_eq!((wanted.destination.port, wanted.path), (8443, "/b/../c"));
-        assert_eq!(Wanted::parse("GET", "http://[2a00:1::1]").unwrap().path, "/");
-        for url in
-            ["a.example.com", "ftp://a.example.com/", "https://", "https://a b/", "https://127.1/"]
-        {
-            assert!(Wanted::parse("GET", url).is_err(), "{url}");
-        }
-        assert!(Wanted::parse("GE T", "https://a.example.com/").is_err());
     }
 }

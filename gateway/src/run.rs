@@ -9,8 +9,11 @@ mod attend;
 mod closed;
 mod confine;
 mod door;
+mod fetch;
 mod furnish;
 mod signals;
+mod streams;
+mod told;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +24,13 @@ use tokio::runtime::Builder;
 
 use self::attend::attend;
 use self::closed::Closed;
+use self::fetch::{Fetched, fetch};
 use self::furnish::{Root, furnish};
 use self::signals::Signals;
+use self::told::Told;
 use crate::app::App;
 use crate::cli::{RunArgs, ServeArgs};
-use crate::config::{BindAddress, Settings};
+use crate::config::{AuditFile, Settings};
 use crate::failure::Failure;
 use crate::process;
 use crate::reload::Reread;
@@ -34,6 +39,7 @@ use crate::surroundings::Surroundings;
 
 /// Runs the command to its end.
 pub(crate) fn run(args: &RunArgs, surroundings: &Surroundings) -> Result<ExitCode, Failure> {
+    streams::refuse_folders()?;
     let closed = args.environment.is_none().then(Closed::write).transpose()?;
     let environment = closed.as_ref().map(Closed::path).or_else(|| args.environment.clone());
     let environment = environment.ok_or_else(|| Failure::start("no environment"))?;
@@ -43,29 +49,40 @@ pub(crate) fn run(args: &RunArgs, surroundings: &Surroundings) -> Result<ExitCod
     let flags = flags(args, environment.clone());
     let mut settings = Settings::resolve(&flags, surroundings).map_err(Failure::input)?;
     settings.management = door::socket(&settings, &environment)?;
+    let told = Told::instead_of_a_terminal(&mut settings);
     let root = Root::of(args)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::start)?;
     runtime.block_on(async {
         let resolver = Resolver::system(&settings.limits);
-        let mut sandbox = None;
-        let reread = reread(flags, surroundings.clone(), settings.management.clone());
+        let (mut sandbox, mut fetches) = (None, Vec::new());
+        let reread = reread(flags, surroundings.clone(), &settings);
         let app = App::over(settings, reread, resolver, |settings, environments| {
-            let furnished =
-                |directory: &Path| furnish(args, settings, surroundings, &root, directory);
+            let furnished = |directory: &Path| {
+                let mut furniture = furnish(args, settings, surroundings, &root, directory)?;
+                fetches = std::mem::take(&mut furniture.fetches);
+                Ok(furniture)
+            };
             let (launched, sockets) = confine::launch(args, environments, furnished)?;
             sandbox = Some(launched);
             Ok(sockets)
         })?;
         let sandbox = sandbox.ok_or_else(|| Failure::start("the gateway asked for no sandbox"))?;
         // What the command was to inherit, it has: from here on it is the gateway's.
-        let signals = Signals::listen()?;
+        let mut signals = Signals::listen()?;
         process::raise_descriptor_limit();
         leave_input_and_output().map_err(Failure::start)?;
         let running = app.start()?;
-        let ended = attend(sandbox, &running, signals).await;
+        let ended = match fetch(fetches, &running, &mut signals).await {
+            Ok(Fetched::All) => attend(sandbox, &running, signals).await,
+            Ok(Fetched::Interrupted(code)) => Ok(code),
+            Err(failure) => Err(failure),
+        };
         // Nobody is left whom a transfer could still matter to.
         running.cut();
         running.join()?;
+        if let Some(told) = told {
+            told.sum_up();
+        }
         ended.map(ExitCode::from)
     })
 }
@@ -80,10 +97,15 @@ fn flags(args: &RunArgs, environment: PathBuf) -> ServeArgs {
     }
 }
 
-fn reread(flags: ServeArgs, surroundings: Surroundings, management: BindAddress) -> Reread {
+fn reread(flags: ServeArgs, surroundings: Surroundings, settings: &Settings) -> Reread {
+    let (management, audit) = (settings.management.clone(), settings.audit.clone());
     let settings = Box::new(move || {
-        let settings = Settings::resolve(&flags, &surroundings)?;
-        Ok(Settings { management: management.clone(), ..settings })
+        let mut settings = Settings::resolve(&flags, &surroundings)?;
+        settings.management = management.clone();
+        if settings.audit == AuditFile::Unsaid {
+            settings.audit = audit.clone();
+        }
+        Ok(settings)
     });
     // The command may write around in the folders of these files: only a person's word counts.
     Reread { settings, watch: false }

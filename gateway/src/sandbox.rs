@@ -33,7 +33,9 @@ mod terminal;
 pub(crate) use self::descriptors::leave_input_and_output;
 pub(crate) use self::environment_variables::{proxies_in, variables};
 pub(crate) use self::error::SandboxError;
-pub(crate) use self::filesystem::{FilesystemPlan, FilesystemRequest, SocketSearch, trust_paths};
+pub(crate) use self::filesystem::{
+    FilesystemPlan, FilesystemRequest, FoundSockets, SocketSearch, trust_paths,
+};
 pub(crate) use self::launch::{Launched, blocked_signals};
 pub(crate) use self::launcher::take_over;
 pub(crate) use self::network::{Capture, OWN_V4, OWN_V6, Sockets};

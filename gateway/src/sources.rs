@@ -2,9 +2,11 @@
 //!
 //! Its root folder may have been written by an earlier command, so nothing in it is trusted: every
 //! step below it is taken without following a link, and a file is put in its place whole, in the
-//! place of whatever had its name. Repositories are cloned by git, inside the sandbox.
+//! place of whatever had its name. Repositories are cloned by git, inside the sandbox; objects of a
+//! bucket are fetched by the gateway, before the command starts.
 
 mod beneath;
+mod gcs;
 
 use std::ffi::OsString;
 use std::io;
@@ -15,6 +17,8 @@ use outgate_policy::{Source, Target};
 use thiserror::Error;
 
 use self::beneath::Folder;
+pub(crate) use self::gcs::Asker;
+use self::gcs::{Bucket, GcsError};
 use crate::sandbox::{Preparation, Task};
 
 /// A big repository over a slow line; one that takes longer is better cloned beforehand.
@@ -36,14 +40,24 @@ pub(crate) enum SourceError {
     Place { target: Target, error: io::Error },
     #[error("source for {target}: the machine has a /{} already; use another target", target.top())]
     Taken { target: Target },
-    #[error("source for {target}: objects of gs://{bucket} can't be fetched yet; leave it out")]
-    Gcs { target: Target, bucket: String },
+    #[error("source for {target}: {error}")]
+    Gcs { target: Target, error: GcsError },
+}
+
+/// A source that is fetched through the gateway, once that runs.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    target: Target,
+    folder: Folder,
+    bucket: Bucket,
 }
 
 /// What is left to do inside, in this order.
 #[derive(Debug)]
 pub(crate) struct ToDo {
     pub(crate) preparations: Vec<Preparation>,
+    /// What is fetched before them, from outside.
+    pub(crate) fetches: Vec<Fetch>,
     /// What becomes read-only after that.
     pub(crate) read_only: Vec<OsString>,
 }
@@ -55,7 +69,7 @@ pub(crate) fn place(
     sources: &[Source],
     variables: &[(OsString, OsString)],
 ) -> Result<ToDo, SourceError> {
-    let mut preparations = Vec::new();
+    let (mut preparations, mut fetches) = (Vec::new(), Vec::new());
     for source in sources {
         let target = source.target();
         if std::fs::symlink_metadata(Path::new("/").join(target.top())).is_ok() {
@@ -65,30 +79,42 @@ pub(crate) fn place(
         match source {
             Source::Inline { content, .. } => put(root, target, content).map_err(failed)?,
             Source::Repository { url, .. } => {
-                if make_folder(root, target).map_err(failed)? {
+                let folder = make_folder(root, target).map_err(failed)?;
+                if folder.is_empty().map_err(failed)? {
                     preparations.push(clone(url, target, variables));
                 } else {
                     tracing::info!("{target} has something in it already: {url} is not cloned");
                 }
             }
-            Source::Gcs { bucket, .. } => {
-                return Err(SourceError::Gcs { target: target.clone(), bucket: bucket.clone() });
-            }
+            Source::Gcs { bucket, prefix, .. } => fetches.push(Fetch {
+                target: target.clone(),
+                folder: make_folder(root, target).map_err(failed)?,
+                bucket: Bucket::new(bucket, prefix),
+            }),
         }
     }
     let read_only = sources.iter().filter(|source| source.is_read_only());
     let read_only = read_only.map(|source| source.target().absolute().into()).collect();
-    Ok(ToDo { preparations, read_only })
+    Ok(ToDo { preparations, fetches, read_only })
+}
+
+/// Fetches them, one after the other.
+pub(crate) async fn fetch(fetches: Vec<Fetch>, asker: Asker<'_>) -> Result<(), SourceError> {
+    for Fetch { target, folder, bucket } in fetches {
+        let fetched = bucket.fetch(asker, &folder).await;
+        fetched.map_err(|error| SourceError::Gcs { target, error })?;
+    }
+    Ok(())
 }
 
 fn put(root: &Path, target: &Target, content: &[u8]) -> io::Result<()> {
     let (name, folders) = target.components().split_last().expect("a target has a component");
+    let folders = folders.iter().map(String::as_str);
     Folder::open(root)?.make(folders)?.write(name, content)
 }
 
-/// Whether the folder is empty.
-fn make_folder(root: &Path, target: &Target) -> io::Result<bool> {
-    Folder::open(root)?.make(target.components())?.is_empty()
+fn make_folder(root: &Path, target: &Target) -> io::Result<Folder> {
+    Folder::open(root)?.make(target.components().iter().map(String::as_str))
 }
 
 fn clone(url: &str, target: &Target, variables: &[(OsString, OsString)]) -> Preparation {

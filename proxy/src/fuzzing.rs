@@ -4,6 +4,8 @@
 //! an origin gets them out. Policy and dialling are left out; everything that reads a request,
 //! reconciles it and writes it anew is the real thing.
 
+mod ways;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use outgate_policy::{Destination, Host, Scheme};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
+pub use self::ways::{hello, socks_request};
 use crate::exchange::body::{ReplyBody, RequestBody};
 use crate::exchange::client_io::Deadlines;
 use crate::exchange::inject::prepare;
@@ -228,5 +231,8 @@ mod tests {
     fn a_cut_changes_nothing() {
         assert_eq!(detected(b"GET / HTTP/1.1\r\n\r\n", &[1, 1, 1, 1]), "http1");
         assert_eq!(detected(b"\x16\x03\x01rest", &[1]), "tls");
+        let request = b"\x05\x01\x00\x03\x06a.test\x01\xbbrest";
+        assert_eq!(socks_request(request, &[1, 2, 3]), Some(("a.test:443".to_owned(), 4)));
+        assert_eq!(hello(b"\x16\x03\x01\x00\x04\x02\x00\x00\x00", &[1, 5]), None);
     }
 }

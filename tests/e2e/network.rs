@@ -38,6 +38,8 @@ mod down;
 mod governed;
 #[path = "network/held.rs"]
 mod held;
+#[path = "network/names.rs"]
+mod names;
 #[path = "network/own.rs"]
 mod own;
 #[path = "network/scene.rs"]
@@ -54,6 +56,7 @@ use scene::{Kind, Scene};
 const API: &str = "api.example.com";
 const API4: &str = "11.22.33.44";
 const API6: &str = "2a00:1122:3344::44";
+const API_ORIGINS: [&str; 2] = ["11.22.33.44:443", "[2a00:1122:3344::44]:443"];
 const EVIL: &str = "evil.example.test";
 const EVIL4: &str = "11.22.33.66";
 const EVIL6: &str = "2a00:1122:3344::66";

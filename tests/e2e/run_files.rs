@@ -1,7 +1,7 @@
 //! What does a command in a sandbox find, and what can it not find?
 
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -19,16 +19,16 @@ struct Place(tempfile::TempDir);
 
 impl Place {
     fn new() -> Place {
-        Place(tempfile::tempdir_in("/var/tmp").unwrap())
+        Place(tempfile::tempdir_in("/var/tmp").expect("an ordinary folder"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        fs::canonicalize(self.0.path()).unwrap().join(name)
+        fs::canonicalize(self.0.path()).expect("it is there").join(name)
     }
 
     fn environment(&self, environment: &Value) -> PathBuf {
         let path = self.path("env_test.json");
-        fs::write(&path, environment.to_string()).unwrap();
+        fs::write(&path, environment.to_string()).expect("it is writable");
         path
     }
 
@@ -77,7 +77,7 @@ fn until_allowed(domain: &str) -> String {
 }
 
 fn hang_up(child: &Child) {
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGHUP).unwrap();
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGHUP).expect("it runs");
 }
 
 #[test]
@@ -108,6 +108,30 @@ fn secrets_of_the_operator_are_not_there() {
         let finished = run(command.env("HOME", place.path("")), b"", SOON * 4);
         assert_eq!(finished.text(), "refused\n", "{finished:?}");
         assert!(place.path("state/ca.key").exists());
+    });
+}
+
+#[test]
+fn a_working_directory_below_tmp_is_there_and_nothing_else_of_tmp() {
+    isolated(|| {
+        let world = world!();
+        for beside in ["/tmp", "/dev/shm"] {
+            let folder = tempfile::tempdir_in(beside).unwrap();
+            let other = tempfile::tempdir_in(beside).unwrap();
+            let place = Place(tempfile::tempdir_in(folder.path()).unwrap());
+            let environment = place.environment(&allowing(&[]));
+            let script = format!(
+                "pwd; ls -A state; cat env_test.json; echo made > made; \
+                 ls {} 2>/dev/null; ls -A ..; ls -A {beside} | wc -l",
+                other.path().display()
+            );
+            let mut command = place.command(&world, &environment, &[], &script);
+            let finished = run(&mut command, b"", SOON * 4);
+            let name = place.0.path().file_name().unwrap().to_string_lossy().into_owned();
+            let expected = format!("{}\n{name}\n1\n", place.0.path().display());
+            assert_eq!(finished.text(), expected, "{finished:?}");
+            assert_eq!(fs::read_to_string(place.path("made")).unwrap(), "made\n");
+        }
     });
 }
 
@@ -154,6 +178,23 @@ fn what_is_asked_for_and_cannot_be_is_said_before_anything_runs() {
             assert_eq!((finished.code(), finished.text().as_str()), (code, ""), "{finished:?}");
             assert!(finished.stderr.contains(said), "{said} in {}", finished.stderr);
         }
+    });
+}
+
+#[test]
+fn no_open_folder_goes_in_with_the_command() {
+    isolated(|| {
+        let (world, place) = (world!(), Place::new());
+        let environment = place.environment(&allowing(&[]));
+        let mut command = place.command(&world, &environment, &[], "ls /proc/self/fd/0/..");
+        let output = command.stdin(File::open(place.path("")).unwrap()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), output.stdout.as_slice()),
+            (Some(64), &b""[..]),
+            "{said}"
+        );
+        assert!(said.contains("standard input is a folder"), "{said}");
     });
 }
 

@@ -13,26 +13,26 @@ use outgate_tests::run::processes_with;
 use outgate_tests::wait::{SOON, wait_for};
 
 fn pid(child: &Child) -> Pid {
-    Pid::from_raw(i32::try_from(child.id()).unwrap())
+    Pid::from_raw(child.id().cast_signed())
 }
 
 /// Starts a script whose outputs are read here.
 fn start(run: &Run, script: &str) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut command = run.command(&["/bin/sh", "-c", script]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut child = command.spawn().expect("outgate can be started");
+    let output = BufReader::new(child.stdout.take().expect("it was asked for"));
     (child, output)
 }
 
 fn line(from: &mut impl BufRead) -> String {
     let mut line = String::new();
-    from.read_line(&mut line).unwrap();
+    from.read_line(&mut line).expect("a pipe can be read");
     line.trim_end().to_owned()
 }
 
 fn code(mut child: Child) -> i32 {
-    let status = wait_for(SOON * 2, || child.try_wait().unwrap());
+    let status = wait_for(SOON * 2, || child.try_wait().expect("it is ours"));
     status.expect("outgate ends").code().expect("outgate itself is not killed")
 }
 
@@ -149,6 +149,33 @@ fn a_hangup_is_for_the_gateway() {
 }
 
 #[test]
+fn a_changed_environment_counts_when_a_hangup_asks() {
+    isolated(|| {
+        let world = world!();
+        let _api = world.https("api.example.com").start();
+        let run = world.run().environment(&json!({"network": {"allowlist": []}}));
+        let script = "while read line; do \
+                      curl -sS -o /dev/null -w '%{http_code}\\n' https://api.example.com/; done";
+        let (mut child, mut output) = start(&run, script);
+        let mut input = child.stdin.take().unwrap();
+        let mut ask = || {
+            input.write_all(b"go\n").unwrap();
+            line(&mut output)
+        };
+        assert_eq!(ask(), "403");
+        let run = run.environment(&json!({"network": {"allowlist": [{"domain": "*"}]}}));
+        // A gateway that watched the file would have read it within a fraction of this.
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(ask(), "403");
+        kill(pid(&child), Signal::SIGHUP).unwrap();
+        assert!(wait_until(SOON, || ask() == "200"));
+        drop(input);
+        assert_eq!(code(child), 0);
+        drop(run);
+    });
+}
+
+#[test]
 fn what_was_ignored_stays_ignored() {
     isolated(|| {
         let run = world!().run();
@@ -156,7 +183,11 @@ fn what_was_ignored_stays_ignored() {
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         let script = format!("trap '' INT USR1; exec '{}'", words.join("' '"));
         let mut shell = std::process::Command::new("/bin/sh");
-        let finished = outgate_tests::command::run(shell.args(["-c", &script]), b"", SOON * 2);
+        let finished = outgate_tests::command::run(
+            shell.args(["-c", &script]).current_dir("/"),
+            b"",
+            SOON * 2,
+        );
         let text = finished.text();
         let ignored = text.trim().rsplit('\t').next().unwrap();
         // Bits 1 and 9: SIGINT is 2, SIGUSR1 is 10. What is above 31 is the C library's business.
@@ -219,7 +250,7 @@ fn inherited_descriptors_are_closed() {
         fs::write(&secret, "open sesame").unwrap();
         let file = fs::File::open(&secret).unwrap();
         let number = file.as_raw_fd();
-        rustix_inherit(number);
+        let_be_inherited(number);
         let run = world!().run();
         let finished = run.sh(&format!("ls /proc/self/fd; cat <&{number}"));
         // `ls` itself opens the one after the standard three.
@@ -229,7 +260,7 @@ fn inherited_descriptors_are_closed() {
 }
 
 /// As a shell's `exec 9<FILE` leaves it.
-fn rustix_inherit(number: i32) {
+fn let_be_inherited(number: i32) {
     #[expect(unsafe_code, reason = "fcntl by number")]
     // SAFETY: it changes one flag of a descriptor that the caller has open.
     let done = unsafe { libc::fcntl(number, libc::F_SETFD, 0) };

@@ -1,6 +1,9 @@
 //! Does a terminal serve a command in a sandbox as it does any other, and no more?
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
@@ -15,15 +18,23 @@ const END: &str = "\x04";
 
 /// A shell with job control that was told to run a script in a sandbox, with `behind` behind.
 fn shell_with(script: &str, behind: &str) -> Terminal {
+    let words = world!().run().words(&["/bin/sh", "-c", script]);
+    shell(&format!("{} {behind}", quoted(words.iter().map(OsString::as_os_str))))
+}
+
+/// A shell with job control that was given this line.
+fn shell(line: &str) -> Terminal {
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-i"]).env("PS1", "$ ").env_remove("ENV");
+    shell.arg("-i").env("PS1", "$ ").env_remove("ENV").current_dir("/");
     let mut shell = Terminal::start(&mut shell);
     shell.expect("$ ");
-    let words = world!().run().words(&["/bin/sh", "-c", script]);
-    let quoted = |word: &OsString| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"));
-    let words = words.iter().map(quoted).collect::<Vec<_>>().join(" ");
-    shell.press(&format!("{words} {behind}\n"));
+    shell.press(&format!("{line}\n"));
     shell
+}
+
+fn quoted<'a>(words: impl Iterator<Item = &'a OsStr>) -> String {
+    let quoted = words.map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// The same with a `cat` that is known to run: dash(1) loses a signal that comes while it starts it.
@@ -136,17 +147,36 @@ fn a_hangup_ends_what_runs_at_the_terminal() {
 #[test]
 fn nothing_is_typed_into_the_terminal_from_inside() {
     isolated(|| {
-        let script = "import ctypes, fcntl, os\n\
-            c = ctypes.CDLL(None, use_errno=True)\n\
-            for request in (0x5412, 0x541c, 0x5412 | 1 << 32, 0x541c | 0xffffffff << 32):\n\
-            \x20   c.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_char_p]\n\
-            \x20   done = c.ioctl(0, request, b\"x\")\n\
-            \x20   print(\"errno\", done, ctypes.get_errno())\n";
-        let file = network::folder().join("type.py");
-        std::fs::write(&file, script).unwrap();
-        let mut shell = shell_with(&format!("exec python3 {}", file.display()), "");
-        for _ in 0..4 {
-            shell.expect("errno -1 1");
-        }
+        let words = world!().run().command_inside("types_into_the_terminal");
+        let words = [words.get_program()].into_iter().chain(words.get_args());
+        let binary = std::env::current_exe().unwrap();
+        let mut shell = shell(&format!("{} < {}", quoted(words), binary.display()));
+        shell.expect("refused 4 times, the terminal has 0 bytes");
     });
+}
+
+#[test]
+#[ignore = "runs inside the sandbox of another test"]
+fn types_into_the_terminal() {
+    let terminal = File::options().read(true).write(true).open("/dev/tty").unwrap();
+    let requests = [
+        libc::TIOCSTI,
+        libc::TIOCLINUX,
+        libc::TIOCSTI | 1 << 32,
+        libc::TIOCLINUX | 0xffff_ffff << 32,
+    ];
+    let refused = requests.iter().filter(|request| {
+        #[expect(unsafe_code, reason = "an ioctl by number")]
+        // SAFETY: both read one byte.
+        let done = unsafe { libc::syscall(libc::SYS_ioctl, terminal.as_raw_fd(), **request, b"x") };
+        done == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    });
+    let refused = refused.count();
+    let mut waiting = 0;
+    #[expect(unsafe_code, reason = "an ioctl by number")]
+    // SAFETY: it writes an int.
+    unsafe {
+        libc::ioctl(terminal.as_raw_fd(), libc::FIONREAD, &raw mut waiting);
+    }
+    println!("refused {refused} times, the terminal has {waiting} bytes");
 }

@@ -76,17 +76,25 @@ impl Running {
     /// # Panics
     /// When it can't be started.
     pub fn start(command: &mut Command, input: &[u8]) -> Self {
+        let mut started = Self::attend(command.stdin(Stdio::piped()));
+        let mut stdin = started.child.stdin.take().expect("it was asked for");
+        let input = input.to_vec();
+        // The program may leave its input unread.
+        thread::spawn(move || stdin.write_all(&input));
+        started
+    }
+
+    /// Starts it with the standard input that it has, and its outputs served by threads.
+    ///
+    /// # Panics
+    /// When it can't be started.
+    pub fn attend(command: &mut Command) -> Self {
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = command
-            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap_or_else(|fault| panic!("cannot start {name}, is it installed? {fault}"));
-        let mut stdin = child.stdin.take().expect("it was asked for");
-        let input = input.to_vec();
-        // The program may leave its input unread.
-        thread::spawn(move || stdin.write_all(&input));
         let stdout = child.stdout.take().map(collect);
         let stderr = child.stderr.take().map(collect);
         Self { child, name, stdout, stderr }

@@ -1,18 +1,22 @@
 //! How does a test run a command in a sandbox of `outgate run`?
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::command::{Finished, clean, run};
+use crate::command::{Finished, Running, clean, run};
 use crate::network;
 
 /// A sandbox comes up and ends in a fraction of this, also on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Makes a program of what comes in, and becomes it.
+const INSIDE: &str = "cat > \"$0\" && chmod +x \"$0\" && exec \"$0\" --exact \"$1\" --ignored \
+                      --nocapture --test-threads=1 < /dev/null";
 
 /// `outgate run` with everything said but the command.
 #[derive(Clone)]
@@ -81,8 +85,30 @@ impl Run {
     pub fn command(&self, command: &[&str]) -> Command {
         let words = self.words(command);
         let mut outgate = Command::new(&words[0]);
-        clean(&mut outgate).args(&words[1..]);
+        // Not where the tests run: that may be below /tmp, which is another one inside.
+        clean(&mut outgate).args(&words[1..]).current_dir("/");
         outgate
+    }
+
+    /// The same with the ignored test `name` of the running test binary as the command. The binary
+    /// comes by standard input, for it may be where the sandbox has something else.
+    ///
+    /// # Panics
+    /// When the binary can't be read.
+    pub fn command_inside(&self, name: &str) -> Command {
+        let mut command = self.command(&["/bin/sh", "-c", INSIDE, "/tmp/inside", name]);
+        command.stdin(test_binary());
+        command
+    }
+
+    /// Runs [`Run::command_inside`] to its end.
+    ///
+    /// # Panics
+    /// When that test doesn't pass.
+    pub fn inside(&self, name: &str) {
+        let finished = Running::attend(&mut self.command_inside(name)).finish(DEADLINE);
+        let passed = finished.status.success() && finished.text().contains("1 passed");
+        assert!(passed, "{name}: {}{}", finished.text(), finished.stderr);
     }
 
     /// Runs a command to its end, with an empty standard input.
@@ -99,6 +125,11 @@ impl Run {
     /// As [`Run::finish`].
     pub fn sh(&self, script: &str) -> Finished {
         self.finish(&["/bin/sh", "-c", script])
+    }
+
+    /// Where the audit lines go.
+    pub fn audit_file(&self) -> &Path {
+        &self.audit
     }
 
     /// The audit lines of all commands so far. They are all there when a command has ended.
@@ -120,4 +151,13 @@ pub fn processes_with(marker: &str) -> usize {
     let processes = fs::read_dir("/proc").expect("Linux shows its processes").flatten();
     let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
     lines.filter(|line| String::from_utf8_lossy(line).contains(marker)).count()
+}
+
+/// The running test binary, to be read.
+///
+/// # Panics
+/// When it can't be.
+pub fn test_binary() -> File {
+    let binary = std::env::current_exe().expect("a test binary knows its own path");
+    File::open(binary).expect("a test binary can be read")
 }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use outgate_proxy::{AuditWriter, DnsListener, Gateway, Listener};
+use outgate_proxy::{AuditWriter, DnsListener, Egress, Environments, Gateway, Listener, Purpose};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc as tokio_mpsc, watch};
 
@@ -83,6 +83,16 @@ impl Running {
     /// Told once, all that may change is read again.
     pub(crate) fn reloading(&self) -> Arc<Notify> {
         Arc::clone(&self.reloading)
+    }
+
+    /// What sends the gateway's own requests for `purpose`.
+    pub(crate) fn egress(&self, purpose: Purpose) -> Egress {
+        Egress::new(Arc::clone(&self.gateway), purpose)
+    }
+
+    /// The environments that are served.
+    pub(crate) fn environments(&self) -> Arc<Environments> {
+        self.gateway.environments()
     }
 
     /// No new connections; what runs may end within its deadline.

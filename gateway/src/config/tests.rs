@@ -133,7 +133,9 @@ fn nothing_written_means_loopback_and_a_socket_in_the_state_folder() {
         settings.management,
         BindAddress::Unix("/home/u/.local/state/outgate/management.sock".into())
     );
-    assert_eq!(settings.audit, AuditFile::Stderr);
+    assert_eq!(settings.audit, AuditFile::Unsaid);
+    let dash = Operator::wrote("[audit]\nfile = \"-\"\n").settings().unwrap();
+    assert_eq!(dash.audit, AuditFile::Stderr);
     assert_eq!(settings.limits, Limits::default());
 }
 

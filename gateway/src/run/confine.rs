@@ -9,7 +9,6 @@ use outgate_proxy::{DnsListener, Environments, Ingress, Listener};
 use super::furnish::Furniture;
 use crate::app::Sockets;
 use crate::cli::RunArgs;
-use crate::config::{BindAddress, Way};
 use crate::failure::Failure;
 use crate::sandbox::{self, Capture, Launched, Plan, Task, blocked_signals};
 
@@ -61,20 +60,19 @@ fn plan(
     })
 }
 
-/// All of them are this environment's: nobody else can reach them.
+/// All of them are this environment's: nobody else can reach them. Their addresses are of another
+/// network than the one that the gateway dials in, so they are none of its own there.
 fn serve(inside: sandbox::Sockets, id: &EnvironmentId) -> Result<Sockets, Failure> {
-    let mut sockets = Sockets::default();
-    for socket in inside.transparent {
-        let bound = socket.local_addr().map_err(Failure::start)?;
-        sockets.addresses.push((Way::Transparent, BindAddress::Tcp(bound)));
-        let listener = Listener::sealed(Ingress::Transparent, socket, id.clone());
-        sockets.listeners.push(listener.map_err(Failure::start)?);
-    }
-    for (udp, tcp) in inside.dns_udp.into_iter().zip(inside.dns_tcp) {
-        let bound = udp.local_addr().map_err(Failure::start)?;
-        sockets.addresses.push((Way::Dns, BindAddress::Tcp(bound)));
-        let listener = DnsListener::sealed(udp, tcp, id.clone());
-        sockets.names.push(listener.map_err(Failure::start)?);
-    }
-    Ok(sockets)
+    let transparent = inside.transparent.into_iter();
+    let transparent = transparent
+        .map(|socket| Listener::sealed(Ingress::Transparent, socket, id.clone()))
+        .collect::<Result<_, _>>();
+    let names = inside.dns_udp.into_iter().zip(inside.dns_tcp);
+    let names =
+        names.map(|(udp, tcp)| DnsListener::sealed(udp, tcp, id.clone())).collect::<Result<_, _>>();
+    Ok(Sockets {
+        listeners: transparent.map_err(Failure::start)?,
+        names: names.map_err(Failure::start)?,
+        addresses: Vec::new(),
+    })
 }

@@ -12,10 +12,10 @@ use crate::config::{AuditFile, EnvironmentSource, Settings};
 use crate::environments::{address_rules, default_id, read_text};
 use crate::failure::Failure;
 use crate::sandbox::{
-    FilesystemPlan, FilesystemRequest, OWN_V4, OWN_V6, Preparation, SocketSearch, proxies_in,
-    trust_paths, variables,
+    FilesystemPlan, FilesystemRequest, FoundSockets, OWN_V4, OWN_V6, Preparation, SocketSearch,
+    proxies_in, trust_paths, variables,
 };
-use crate::sources;
+use crate::sources::{self, Fetch};
 use crate::surroundings::Surroundings;
 use crate::trust_files::TrustFiles;
 
@@ -30,6 +30,7 @@ pub(super) enum Root {
 pub(super) struct Furniture {
     pub(super) filesystem: FilesystemPlan,
     pub(super) preparations: Vec<Preparation>,
+    pub(super) fetches: Vec<Fetch>,
     pub(super) read_only: Vec<OsString>,
     pub(super) variables: Vec<(OsString, OsString)>,
 }
@@ -74,13 +75,7 @@ pub(super) fn furnish(
     let to_do = sources::place(root.path(), &environment.sources, &variables);
     let to_do = to_do.map_err(Failure::input)?;
     let trust = TrustFiles::new(&ca::authority(settings)?, &ca::origin_roots(settings)?);
-    let sockets = search.finish();
-    if !sockets.complete {
-        tracing::warn!(
-            "there are more files in the home folder and in /var than can be looked through: a \
-             socket deep inside may be reachable from the sandbox"
-        );
-    }
+    let sockets = finished(search);
     let request = FilesystemRequest {
         sandbox_root: root.path(),
         state_dir: &settings.state_dir,
@@ -93,9 +88,21 @@ pub(super) fn furnish(
     Ok(Furniture {
         filesystem: filesystem.map_err(Failure::input)?,
         preparations: to_do.preparations,
+        fetches: to_do.fetches,
         read_only: to_do.read_only,
         variables,
     })
+}
+
+fn finished(search: SocketSearch) -> FoundSockets {
+    let sockets = search.finish();
+    if !sockets.complete {
+        tracing::info!(
+            "there are more files in the home folder and in /var than can be looked through: a \
+             socket deep inside may be reachable from the sandbox"
+        );
+    }
+    sockets
 }
 
 /// The one that the command runs in, for its variables and sources.
@@ -118,7 +125,7 @@ fn hidden_files(args: &RunArgs, settings: &Settings) -> Vec<PathBuf> {
     });
     let audit = match &settings.audit {
         AuditFile::Path(path) => Some(path),
-        AuditFile::Stderr => None,
+        AuditFile::Unsaid | AuditFile::Stderr => None,
     };
     let key = settings.ca.as_ref().map(|ca| &ca.key);
     environments.chain(&args.operator.config).chain(key).chain(audit).cloned().collect()

@@ -1,6 +1,7 @@
 //! Which file system does the command see?
 //!
-//! The host's as it is, with these differences: `/run`, `/tmp`, `/dev/shm` are new and empty,
+//! The host's as it is, with these differences: `/run`, `/tmp`, `/dev/shm` are new and empty (but for
+//! the working directory, if it lies in one of them),
 //! `/proc` and `/sys` belong to the namespaces, `/dev` has what every program needs; names are
 //! looked up at the gateway; the CA is trusted where clients look; what the operator keeps from the
 //! command is hidden; and the sandbox's own folder is there.
@@ -64,6 +65,8 @@ pub(crate) struct FilesystemRequest<'a> {
 pub(crate) struct FilesystemPlan {
     #[serde(with = "os_path")]
     sandbox_root: PathBuf,
+    #[serde(with = "os_path")]
+    working_directory: PathBuf,
     hidden: Vec<Hidden>,
     name_servers: Vec<IpAddr>,
     trust: TrustFiles,
@@ -80,7 +83,8 @@ impl FilesystemPlan {
         let sandbox_root = fs::canonicalize(root).map_err(PlanError::at("find", root))?;
         refuse_taken_names(&sandbox_root)?;
         let hidden = hidden::collect(request)?;
-        Ok(FilesystemPlan { sandbox_root, hidden, name_servers, trust })
+        let working_directory = request.working_directory.to_owned();
+        Ok(FilesystemPlan { sandbox_root, working_directory, hidden, name_servers, trust })
     }
 }
 
@@ -102,12 +106,13 @@ pub(super) fn build(plan: &FilesystemPlan) -> Result<(), FilesystemError> {
     kernel::mount_proc()?;
     kernel::mount_sys()?;
     devices::make()?;
+    root::bring_along(&plan.working_directory)?;
     let own = own_folder();
     mount::new_memory(own, 0o755).map_err(FilesystemError::at("make", own))?;
     resolver::set(&plan.name_servers)?;
     trust::set(&plan.trust)?;
     mount::restrict(own, READ_ONLY).map_err(FilesystemError::at("close", own))?;
-    masks::apply(&plan.hidden)?;
+    masks::apply(&plan.hidden, &plan.sandbox_root)?;
     root::leave_host()?;
     kernel::forbid_mount_namespaces()
 }

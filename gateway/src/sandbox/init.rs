@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpid};
 use rustix::process::{WaitOptions, WaitStatus, wait};
 
 use super::channel::{Channel, ChannelError};
@@ -58,6 +58,7 @@ impl Init {
         };
         for preparation in &plan.preparations {
             preparation::run(preparation, &mut self.channel)?;
+            end_all_others()?;
         }
         for path in &plan.read_only {
             filesystem::make_read_only(Path::new(path))?;
@@ -142,6 +143,21 @@ impl Init {
         };
         Ok(())
     }
+}
+
+/// Nothing that a preparation left behind may see the rest of the preparations, which are done with
+/// rights, or outlive them.
+fn end_all_others() -> Result<(), InsideError> {
+    // Whoever is not PID 1 would end all that its user runs.
+    if getpid() != Pid::from_raw(1) {
+        return Err(InsideError::Unexpected("the preparation of another process".to_owned()));
+    }
+    let everybody = Pid::from_raw(-1);
+    // There may be nobody.
+    let _ = kill(everybody, Signal::SIGKILL);
+    // Orphans become children here, so no child means nobody.
+    while wait(WaitOptions::empty()).is_ok() {}
+    Ok(())
 }
 
 fn exit_code(status: WaitStatus) -> u8 {

@@ -40,8 +40,7 @@ pub(crate) enum PreparationError {
     Channel(#[from] ChannelError),
 }
 
-/// Runs it to its end, and ends whatever it leaves behind in its process group. Signals that come
-/// meanwhile are its.
+/// Runs it to its end. Signals that come meanwhile are its.
 pub(super) fn run(
     preparation: &Preparation,
     channel: &mut Channel,
@@ -63,7 +62,7 @@ pub(super) fn run(
         signal: None,
     };
     let ended = attended.until(Instant::now() + preparation.deadline, channel);
-    // It was not waited for, so its group is still its own; it may be empty.
+    // It was not waited for, so its group is still its own; it may have nobody left.
     let _ = killpg(group, Signal::SIGKILL);
     let status = { child }.wait().map_err(not_run)?;
     match (ended?, attended.signal) {
@@ -183,5 +182,94 @@ fn describe(status: ExitStatus) -> String {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use outgate_tests::isolated;
+
+    use super::*;
+    use crate::sandbox::plan::Task;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// Runs a script as a preparation; `isolated` gives the rights that are then given up.
+    fn prepare(
+        script: &str,
+        deadline: Duration,
+        messages: &[ToInside],
+    ) -> Result<(), PreparationError> {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut gateway = Channel::new(ours);
+        for message in messages {
+            gateway.send(message).unwrap();
+        }
+        let task = Task {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            variables: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            directory: "/".into(),
+        };
+        let preparation = Preparation { purpose: "sources[0]".to_owned(), task, deadline };
+        run(&preparation, &mut Channel::new(theirs))
+    }
+
+    #[test]
+    fn one_that_fails_says_why() {
+        isolated(|| {
+            prepare("echo fine", LONG, &[]).unwrap();
+            let failed = prepare("echo one; printf 'two\\033[1m\\r' >&2; exit 3", LONG, &[]);
+            assert_eq!(failed.unwrap_err().to_string(), "sources[0]: exit code 3: one; two[1m");
+            let long = prepare("yes | head -c 200000; echo; echo the end; exit 1", LONG, &[]);
+            let long = long.unwrap_err().to_string();
+            assert!(long.ends_with("y; the end") && long.len() < 3 * LAST_WORDS, "{long}");
+            let ended = prepare("kill -KILL $$", LONG, &[]).unwrap_err();
+            assert_eq!(ended.to_string(), "sources[0]: ended by signal 9");
+        });
+    }
+
+    #[test]
+    fn one_that_takes_too_long_is_ended() {
+        isolated(|| {
+            let started = Instant::now();
+            let late = prepare("trap '' TERM; sleep 60", Duration::from_millis(200), &[]);
+            assert!(matches!(late, Err(PreparationError::TooLong { .. })));
+            assert!(started.elapsed() < LONG);
+        });
+    }
+
+    #[test]
+    fn signals_are_its_own() {
+        isolated(|| {
+            let signal = |signal: Signal| ToInside::Signal { signal: signal as i32, group: false };
+            let interrupted = prepare("sleep 60", LONG, &[signal(Signal::SIGTERM)]);
+            let Err(PreparationError::Interrupted { signal: told, .. }) = interrupted else {
+                panic!("{interrupted:?}");
+            };
+            assert_eq!(told, Signal::SIGTERM);
+            prepare("sleep 0.2", LONG, &[signal(Signal::SIGWINCH)]).unwrap();
+        });
+    }
+
+    #[test]
+    fn what_it_leaves_behind_delays_nothing() {
+        isolated(|| {
+            let started = Instant::now();
+            prepare("setsid sh -c 'while :; do echo still here; done' & exit 0", LONG, &[])
+                .unwrap();
+            assert!(started.elapsed() < LONG);
+        });
+    }
+
+    #[test]
+    fn it_has_no_rights() {
+        isolated(|| {
+            let script = "grep -q 'CapEff:.0000000000000000' /proc/self/status && \
+                          grep -q 'NoNewPrivs:.1' /proc/self/status";
+            prepare(script, LONG, &[]).unwrap();
+        });
     }
 }

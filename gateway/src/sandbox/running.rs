@@ -75,6 +75,10 @@ impl Running {
             match self.stream.try_read_buf(&mut self.read) {
                 Ok(0) => return Err(SandboxError::Vanished),
                 Ok(_) => {}
+                // It is told so where it had not read all that it was sent.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Err(SandboxError::Vanished);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(ChannelError::from(error).into()),
             }
@@ -128,8 +132,11 @@ impl Running {
 
     async fn send(&mut self, message: &ToInside) -> Result<(), SandboxError> {
         let frame = encode(message)?;
-        self.stream.write_all(&frame).await.map_err(ChannelError::from)?;
-        Ok(())
+        match self.stream.write_all(&frame).await {
+            // Its last message, still to be read, says why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            sent => Ok(sent.map_err(ChannelError::from)?),
+        }
     }
 }
 

@@ -17,7 +17,14 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 const UNFINISHED: &str = ".outgate-unfinished";
 
 /// An open folder.
+#[derive(Debug)]
 pub(super) struct Folder(OwnedFd);
+
+/// A file that has no name of its own yet; dropped before it has, it is gone.
+pub(super) struct Unfinished<'a> {
+    folder: &'a Folder,
+    file: File,
+}
 
 impl Folder {
     /// The one that everything goes below.
@@ -27,8 +34,9 @@ impl Folder {
     }
 
     /// The folder at the end of these names, each made where it is missing.
-    pub(super) fn make(self, names: &[String]) -> io::Result<Folder> {
-        names.iter().try_fold(self, |folder, name| folder.step(name))
+    pub(super) fn make<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Folder> {
+        let same = Folder(self.0.try_clone()?);
+        names.into_iter().try_fold(same, |folder, name| folder.step(name))
     }
 
     pub(super) fn is_empty(&self) -> io::Result<bool> {
@@ -39,17 +47,18 @@ impl Folder {
 
     /// A file of this name with this content, in the place of whatever file, link or pipe has it.
     pub(super) fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let mut unfinished = self.begin()?;
+        unfinished.write(content)?;
+        unfinished.place(name)
+    }
+
+    /// An empty file, to be written piece by piece; one at a time in a folder.
+    pub(super) fn begin(&self) -> io::Result<Unfinished<'_>> {
         match unlinkat(&self.0, UNFINISHED, UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => {}
             Err(error) => return Err(error.into()),
         }
-        let written = self.create(UNFINISHED).and_then(|mut file| file.write_all(content));
-        let placed = written.and_then(|()| Ok(renameat(&self.0, UNFINISHED, &self.0, name)?));
-        if placed.is_err() {
-            // What is wrong is said already.
-            let _ = unlinkat(&self.0, UNFINISHED, UnlinkatFlags::NoRemoveDir);
-        }
-        placed
+        Ok(Unfinished { folder: self, file: self.create(UNFINISHED)? })
     }
 
     fn step(self, name: &str) -> io::Result<Folder> {
@@ -72,6 +81,25 @@ impl Folder {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let how = beneath().flags(flags).mode(Mode::from_bits_truncate(0o644));
         Ok(openat2(&self.0, name, how)?.into())
+    }
+}
+
+impl Unfinished<'_> {
+    pub(super) fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.file.write_all(piece)
+    }
+
+    /// Puts it in the place of whatever file, link or pipe has this name.
+    pub(super) fn place(self, name: &str) -> io::Result<()> {
+        let folder = &self.folder.0;
+        Ok(renameat(folder, UNFINISHED, folder, name)?)
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // Under its own name it is not found here; what else is wrong is said already.
+        let _ = unlinkat(&self.folder.0, UNFINISHED, UnlinkatFlags::NoRemoveDir);
     }
 }
 

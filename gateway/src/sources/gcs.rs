@@ -9,9 +9,6 @@ mod error;
 mod listing;
 mod object;
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +17,10 @@ use http::{Request, StatusCode};
 use outgate_proxy::{Content, Egress, Environment};
 use tokio::time::{timeout, timeout_at};
 
-pub(crate) use self::error::GcsError;
+pub(super) use self::error::GcsError;
 use self::listing::Listing;
 use self::object::{Object, encoded};
+use super::beneath::Folder;
 
 /// Where the API is; an allowlist entry must permit it.
 const API: &str = "https://storage.googleapis.com/storage/v1/b";
@@ -45,18 +43,10 @@ const NAME_BYTES: usize = 1024;
 
 /// Objects of one bucket: the one of this name, or those below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bucket {
+pub(super) struct Bucket {
     name: String,
     /// Without a slash at its end.
     prefix: String,
-}
-
-/// Where objects are written: below a source's target, and nowhere else.
-pub(crate) trait Target {
-    /// Makes a folder, and those above it, where they aren't there yet.
-    fn folder(&mut self, path: &Path) -> io::Result<()>;
-    /// A new, empty file; the folders above it are made where they aren't there yet.
-    fn file(&mut self, path: &Path) -> io::Result<File>;
 }
 
 /// Who asks, and for whose sandbox.
@@ -68,18 +58,14 @@ pub(crate) struct Asker<'a> {
 
 impl Bucket {
     /// Those of `gs://name/prefix`.
-    pub(crate) fn new(name: &str, prefix: &str) -> Bucket {
+    pub(super) fn new(name: &str, prefix: &str) -> Bucket {
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
         Bucket { name: name.to_owned(), prefix: prefix.to_owned() }
     }
 
-    /// Fetches its objects into `target`. An object that has the prefix for its whole name comes
+    /// Fetches its objects into `target`, each in the place of whatever has its name there. An object that has the prefix for its whole name comes
     /// under its last part.
-    pub(crate) async fn fetch(
-        &self,
-        asker: Asker<'_>,
-        target: &mut impl Target,
-    ) -> Result<(), GcsError> {
+    pub(super) async fn fetch(&self, asker: Asker<'_>, target: &Folder) -> Result<(), GcsError> {
         let deadline = tokio::time::Instant::now() + WHOLE;
         let fetching = async {
             let mut left = BYTES;
@@ -143,25 +129,29 @@ impl Bucket {
         &self,
         asker: Asker<'_>,
         object: &Object,
-        (target, mut left): (&mut impl Target, u64),
+        (target, mut left): (&Folder, u64),
     ) -> Result<u64, GcsError> {
         let what = || self.named(&object.name);
         let unwritten = |error| GcsError::Write { what: what(), error };
         if object.is_folder {
-            return target.folder(&object.path).map(|()| left).map_err(unwritten);
+            return target.make(object.parts()).map(|_| left).map_err(unwritten);
         }
         let url = format!("{API}/{}/o/{}?alt=media", self.name, encoded(&object.name));
         let mut content = self.get(asker, &url, &what).await?;
-        let mut file = target.file(&object.path).map_err(unwritten)?;
+        let (name, folders) = object.place();
+        let folder = target.make(folders).map_err(unwritten)?;
+        let mut file = folder.begin().map_err(unwritten)?;
         loop {
             let piece = timeout(SILENCE, content.piece()).await;
             let piece = piece.map_err(|_| GcsError::Silent(what()))?;
             let piece = piece.map_err(|error| GcsError::Content { what: what(), error })?;
-            let Some(piece) = piece else { return Ok(left) };
+            let Some(piece) = piece else {
+                return file.place(name).map(|()| left).map_err(unwritten);
+            };
             let rest = left.checked_sub(piece.len() as u64);
             left = rest.ok_or_else(|| GcsError::TooMuch(what()))?;
             // To the page cache, as fast as a copy; the sandbox has not started.
-            file.write_all(&piece).map_err(unwritten)?;
+            file.write(&piece).map_err(unwritten)?;
         }
     }
 

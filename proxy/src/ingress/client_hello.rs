@@ -222,3 +222,6 @@ impl<'a> Fields<'a> {
         if self.0.is_empty() { Ok(()) } else { Err(HelloError::Malformed) }
     }
 }
+
+#[cfg(test)]
+mod tests;

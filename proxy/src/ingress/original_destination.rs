@@ -7,8 +7,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use nix::sys::socket::getsockopt;
-use nix::sys::socket::sockopt::{Ip6tOriginalDst, OriginalDst};
+use nix::sys::socket::sockopt::{Ip6tOriginalDst, IpTransparent, OriginalDst};
+use nix::sys::socket::{getsockopt, setsockopt};
 use tokio::net::TcpStream;
 
 use crate::resolve::machine;
@@ -28,7 +28,19 @@ pub(crate) fn of(socket: &TcpStream) -> io::Result<SocketAddr> {
     };
     // Without tracking, or without an entry, nothing was changed. Were it lost all the same, what is
     // left is the listener's own address, where nobody is let in.
-    Ok(remembered.map_or(local, canonical))
+    let original = remembered.map_or(local, canonical);
+    if original != local {
+        make_way(socket)?;
+    }
+    Ok(original)
+}
+
+/// Two connections of a client may differ only in where they go, and translated, in nothing: the
+/// kernel then gives the second another source port, but has looked up its socket before, and found
+/// the first. It lets go of that mistake, unless the socket is one for TPROXY, as what a listener
+/// for both accepts is; no connection that was translated needs that.
+fn make_way(socket: &TcpStream) -> io::Result<()> {
+    Ok(setsockopt(socket, IpTransparent, &false)?)
 }
 
 /// Whether `original` is the very address that `listener` listens on: not one that is merely led to

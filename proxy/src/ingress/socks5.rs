@@ -12,6 +12,7 @@ use outgate_policy::{Denial, Destination, Reason};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
+pub(crate) use self::message::request;
 use self::message::{Fault, Method, Reply};
 use super::Ingress;
 use super::identity::{Provenance, Unidentified};
@@ -63,7 +64,7 @@ impl Client {
     async fn asked(&mut self) -> Result<(Arc<Environment>, Destination), Refusal> {
         self.take_place().await?;
         let environment = self.identify().await?;
-        let destination = message::request(&mut self.accepted.socket).await?;
+        let destination = request(self.socket()).await?;
         if self.provenance.known().is_none() {
             self.place = match environment.place() {
                 Ok(place) => Some(place),

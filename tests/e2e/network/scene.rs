@@ -66,15 +66,33 @@ impl Scene {
 
     /// The same about to be started, with more in the operator's file.
     pub(crate) fn builder(&self, allowlist: &Value, more: &str) -> Builder {
+        self.of_file(allowlist, &(block("outgate.toml") + more))
+    }
+
+    /// outgate without listeners of other kinds than the explicit one.
+    pub(crate) fn explicit_only(&self, allowlist: &Value) -> Gateway {
+        let file = block("outgate.toml");
+        let other =
+            |section: &&str| section.contains("\"transparent\"") || section.contains("\"dns\"");
+        let sections = file.split("\n\n").filter(|section| !other(section));
+        self.of_file(allowlist, &sections.collect::<Vec<_>>().join("\n\n")).start()
+    }
+
+    /// The API, at both of its addresses.
+    pub(crate) fn api(&self) -> [Origin; 2] {
+        let at = |address: &str| Origin::https(&self.world.pki, API, address).start();
+        [at(API4), at(&format!("[{API6}]:443"))]
+    }
+
+    fn of_file(&self, allowlist: &Value, file: &str) -> Builder {
         let folder = network::folder().join("environments");
         fs::create_dir_all(&folder).expect("writable");
         for (id, allowlist) in [("one", allowlist), ("two", &json!([{"domain": API}]))] {
             let text = json!({"network": {"allowlist": allowlist}}).to_string();
             fs::write(folder.join(format!("{id}.json")), text).expect("writable");
         }
-        let file =
-            block("outgate.toml").replace("environments/", &format!("{}/", folder.display()));
-        let builder = self.world.gateway_builder().configuration(&(file + more));
+        let file = file.replace("environments/", &format!("{}/", folder.display()));
+        let builder = self.world.gateway_builder().configuration(&file);
         builder.listeners_from_configuration().on(&self.site.gateway)
     }
 }
@@ -140,7 +158,7 @@ fn internet() -> (World, Site) {
     network::set_resolver(&format!("nameserver {}\n", RESOLVER.0));
     world.dns.name(API, &[API4, API6]);
     world.dns.name(EVIL, &[EVIL4, EVIL6]);
-    (world, Site::new())
+    (world, Site::set_up())
 }
 
 /// Runs a block of the page for this sandbox.

@@ -64,7 +64,7 @@ impl Site {
     ///
     /// # Panics
     /// Outside `isolated`, or without the program `ip`.
-    pub fn new() -> Self {
+    pub fn set_up() -> Self {
         own_run();
         let gateway = Host::new("gateway");
         shell(CABLE, &[]);

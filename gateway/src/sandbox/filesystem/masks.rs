@@ -27,9 +27,12 @@ use super::root::{HOST, on_host};
 /// What is shown in the place of a hidden file.
 const EMPTY: &str = "/.outgate-empty";
 
-/// Hides everything, then looks for it.
-pub(super) fn apply(hidden: &[Hidden]) -> Result<(), FilesystemError> {
+/// Hides everything, then looks for it. What lies in `sandbox_root` is shown, wherever that is.
+pub(super) fn apply(hidden: &[Hidden], sandbox_root: &Path) -> Result<(), FilesystemError> {
+    let host = Path::new(HOST);
     let table = read_table()?;
+    let root = on_host(sandbox_root);
+    let root = table.item(&root).map_err(FilesystemError::at("find", sandbox_root))?;
     let mut items = Vec::new();
     for hidden in hidden {
         items.extend(look_up(&table, hidden)?.map(|item| (hidden, item)));
@@ -37,12 +40,23 @@ pub(super) fn apply(hidden: &[Hidden]) -> Result<(), FilesystemError> {
     let places: BTreeSet<(PathBuf, Kind)> = items
         .iter()
         .flat_map(|(hidden, item)| {
-            table.places(item, Path::new(HOST)).into_iter().map(|place| (place, hidden.kind))
+            table.places(item, host).into_iter().map(|place| (place, hidden.kind))
         })
         .collect();
+    let folders = items.iter().filter(|(hidden, _)| hidden.kind == Kind::Folder);
+    let parts = folders.flat_map(|(_, item)| table.parts(item, &root, host));
+    // A chroot somewhere has a view of the host's processes and devices of its own.
+    let views = table.of_the_kernel(&["/dev", "/proc", "/sys", HOST].map(Path::new));
+    let also = parts.chain(views).filter_map(with_kind);
     fix_folders(&table, &places)?;
-    cover(&places)?;
+    cover(&places.iter().cloned().chain(also).collect())?;
     check_invisible(&items)
+}
+
+/// `None` for what lies under another mount.
+fn with_kind(place: PathBuf) -> Option<(PathBuf, Kind)> {
+    let kind = if fs::symlink_metadata(&place).ok()?.is_dir() { Kind::Folder } else { Kind::File };
+    Some((place, kind))
 }
 
 fn read_table() -> Result<MountTable, FilesystemError> {

@@ -12,6 +12,26 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// File systems in which the kernel shows itself: its processes, terminals, devices, switches.
+const OF_THE_KERNEL: [&str; 16] = [
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "mqueue",
+    "proc",
+    "pstore",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
 /// All mounts that this process can reach.
 pub(super) struct MountTable(Vec<Mount>);
 
@@ -23,6 +43,8 @@ struct Mount {
     root: PathBuf,
     /// Where it shows it.
     point: PathBuf,
+    /// The kind of file system.
+    kind: Vec<u8>,
 }
 
 /// One file or folder, whatever it is called.
@@ -68,6 +90,27 @@ impl MountTable {
         self.0.iter().filter(same).filter_map(shown).collect()
     }
 
+    /// Where parts of a folder are shown by themselves, but for those that belong to `except`.
+    pub(super) fn parts(&self, folder: &Item, except: &Item, ignored: &Path) -> Vec<PathBuf> {
+        let part = |mount: &&Mount| {
+            mount.device == folder.device
+                && mount.root != folder.inner
+                && mount.root.starts_with(&folder.inner)
+                && !(mount.device == except.device && mount.root.starts_with(&except.inner))
+                && !mount.point.starts_with(ignored)
+        };
+        self.0.iter().filter(part).map(|mount| mount.point.clone()).collect()
+    }
+
+    /// Where the kernel shows itself, but for those below one of `ignored`.
+    pub(super) fn of_the_kernel(&self, ignored: &[&Path]) -> Vec<PathBuf> {
+        let shows = |mount: &&Mount| {
+            OF_THE_KERNEL.iter().any(|kind| kind.as_bytes() == mount.kind)
+                && !ignored.iter().any(|path| mount.point.starts_with(path))
+        };
+        self.0.iter().filter(shows).map(|mount| mount.point.clone()).collect()
+    }
+
     pub(super) fn is_mount_point(&self, path: &Path) -> bool {
         self.0.iter().any(|mount| mount.point == path)
     }
@@ -95,13 +138,14 @@ impl MountTable {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /point options …`
+    /// `36 35 98:0 /root /point options … - kind source options`
     fn parse(line: &[u8]) -> Option<Mount> {
         let mut fields = line.split(|byte| *byte == b' ');
         let id = str::from_utf8(fields.next()?).ok()?.parse().ok()?;
         let device = fields.nth(1)?.to_vec();
-        let mut path = || fields.next().map(unescaped);
-        Some(Mount { id, device, root: path()?, point: path()? })
+        let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
+        let kind = fields.skip_while(|field| *field != b"-").nth(1)?.to_vec();
+        Some(Mount { id, device, root, point, kind })
     }
 }
 
@@ -144,8 +188,9 @@ mod tests {
         let line = br"36 35 98:0 /a\040b /mnt/c\134d rw,noatime master:1 - ext3 /dev/root rw";
         let mount = Mount::parse(line).unwrap();
         let (root, point) = ("/a b".into(), r"/mnt/c\d".into());
-        assert_eq!(mount, Mount { id: 36, device: b"98:0".to_vec(), root, point });
-        assert_eq!(Mount::parse(b"36 35 98:0 /"), None);
+        let (device, kind) = (b"98:0".to_vec(), b"ext3".to_vec());
+        assert_eq!(mount, Mount { id: 36, device, root, point, kind });
+        assert_eq!(Mount::parse(b"36 35 98:0 / / rw"), None);
     }
 
     #[test]
@@ -166,6 +211,7 @@ mod tests {
             device: device.into(),
             root: root.into(),
             point: point.into(),
+            kind: b"ext4".to_vec(),
         };
         let twice = |mounts: Vec<Mount>| {
             MountTable(mounts).shows_twice(Path::new("/home/u/x"), Path::new("/old"))

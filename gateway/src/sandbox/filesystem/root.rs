@@ -68,6 +68,20 @@ pub(super) fn make_fresh() -> Result<(), FilesystemError> {
     }
 }
 
+/// The working directory, where it lies in something that was made anew: whoever starts a command
+/// there means it to be seen.
+pub(super) fn bring_along(directory: &Path) -> Result<(), FilesystemError> {
+    let is_there = fs::symlink_metadata(directory).is_ok();
+    if is_there || directory.starts_with("/proc") || directory.starts_with("/sys") {
+        return Ok(());
+    }
+    fs::create_dir_all(directory)
+        .and_then(|()| {
+            Tree::copy(&on_host(directory))?.restrict(NO_SUID | NO_DEVICES)?.attach(directory)
+        })
+        .map_err(FilesystemError::at("bring in", directory))
+}
+
 /// Lets go of the host's root. Only what was put in place before is left of it.
 pub(super) fn leave_host() -> Result<(), FilesystemError> {
     let host = Path::new(HOST);

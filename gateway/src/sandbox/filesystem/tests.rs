@@ -150,6 +150,25 @@ fn hides_a_file_wherever_else_it_is_visible() {
 }
 
 #[test]
+fn hides_parts_and_views_that_the_host_shows_elsewhere() {
+    let stage = || {
+        let stage = Stage::with_secrets();
+        fs::create_dir(stage.state_dir().join("inner")).unwrap();
+        fs::write(stage.state_dir().join("inner/token"), "SECRET").unwrap();
+        // As a backup or a chroot would have it on the host.
+        stage
+            .showing("home/.local/state/outgate/inner", "home/backup")
+            .showing("home/.local/state/outgate/ca.key", "home/key")
+            .showing("/proc", "home/chroot/proc")
+    };
+    inside(stage, |stage| {
+        for name in ["backup", "key", "chroot/proc"] {
+            assert!(stage.is_hidden(&stage.home().join(name)), "{name}");
+        }
+    });
+}
+
+#[test]
 fn no_namespace_of_its_own_undoes_a_mask() {
     inside(Stage::with_secrets, |stage| {
         let said = attack(stage.home());

@@ -113,7 +113,7 @@ pub(super) fn install(dns: u16, gateway: u16) -> io::Result<()> {
 }
 
 fn capture(dns: u16, gateway: u16) -> Vec<Bytes> {
-    let [dns_v4, dns_v6] = to_own().map(|own| own.protocol(TCP).to_port(dns));
+    let [dns_v4, dns_v6] = to_own().map(|own| own.protocol(TCP).port(dns));
     let tcp = |family| Rule::of(family).protocol(TCP);
     vec![
         to_loopback_v4().end(Verdict::Accept),
@@ -128,7 +128,7 @@ fn capture(dns: u16, gateway: u16) -> Vec<Bytes> {
 fn confine(dns: u16, gateway: u16) -> Vec<Bytes> {
     let mut rules = of_the_sandbox();
     for port in [gateway, dns] {
-        rules.extend(to_own().map(|own| own.protocol(TCP).to_port(port).end(Verdict::Accept)));
+        rules.extend(to_own().map(|own| own.protocol(TCP).port(port).end(Verdict::Accept)));
     }
     // Who sent a datagram that is refused is told by type 3 of RFC 792, or type 1 of RFC 4443.
     rules.extend([
@@ -141,7 +141,7 @@ fn confine(dns: u16, gateway: u16) -> Vec<Bytes> {
 
 fn refuse(dns: u16) -> Vec<Bytes> {
     let mut rules = of_the_sandbox();
-    rules.extend(to_own().map(|own| own.protocol(UDP).to_port(dns).end(Verdict::Accept)));
+    rules.extend(to_own().map(|own| own.protocol(UDP).port(dns).end(Verdict::Accept)));
     rules.push(Rule::default().protocol(UDP).reject());
     rules
 }
@@ -157,15 +157,18 @@ fn of_the_sandbox() -> Vec<Bytes> {
 
 fn to_loopback_v4() -> Rule {
     // The first byte is the whole prefix.
-    Rule::of(Family::V4).to(&[127])
+    Rule::of(Family::V4).destination(&[127])
 }
 
 fn to_loopback_v6() -> Rule {
-    Rule::of(Family::V6).to(&Ipv6Addr::LOCALHOST.octets())
+    Rule::of(Family::V6).destination(&Ipv6Addr::LOCALHOST.octets())
 }
 
 fn to_own() -> [Rule; 2] {
-    [Rule::of(Family::V4).to(&OWN_V4.octets()), Rule::of(Family::V6).to(&OWN_V6.octets())]
+    [
+        Rule::of(Family::V4).destination(&OWN_V4.octets()),
+        Rule::of(Family::V6).destination(&OWN_V6.octets()),
+    ]
 }
 
 fn chain(name: &str, (kind, hook, priority): (&str, u32, i32), policy: Verdict) -> Bytes {

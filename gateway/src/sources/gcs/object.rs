@@ -1,14 +1,12 @@
 //! Where does an object belong, by its name alone?
 
-use std::path::PathBuf;
-
 /// An object, and where below the target it belongs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Object {
     /// As the bucket has it.
     pub(super) name: String,
     /// Relative, of ordinary parts only.
-    pub(super) path: PathBuf,
+    path: String,
     /// It stands for a folder: its name ends in a slash.
     pub(super) is_folder: bool,
 }
@@ -50,7 +48,20 @@ impl Object {
                 _ => {}
             }
         }
-        Ok(Some(Object { name: name.to_owned(), path: path.into(), is_folder }))
+        Ok(Some(Object { name: name.to_owned(), path: path.to_owned(), is_folder }))
+    }
+    /// The parts of its path.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
+        self.path.split('/')
+    }
+
+    /// Its last part, and the folders that lead there.
+    pub(super) fn place(&self) -> (&str, impl Iterator<Item = &str>) {
+        let (folders, name) = match self.path.rsplit_once('/') {
+            Some((folders, name)) => (Some(folders), name),
+            None => (None, self.path.as_str()),
+        };
+        (name, folders.into_iter().flat_map(|folders| folders.split('/')))
     }
 }
 
@@ -76,7 +87,7 @@ mod tests {
     fn path(name: &str, prefix: &str) -> Option<String> {
         let object = Object::of(name, prefix).expect("a path")?;
         let end = if object.is_folder { "/" } else { "" };
-        Some(format!("{}{end}", object.path.display()))
+        Some(format!("{}{end}", object.path))
     }
 
     #[test]
@@ -98,6 +109,17 @@ mod tests {
         ] {
             assert_eq!(path(name, prefix).as_deref(), expected, "{name} below {prefix}");
         }
+    }
+
+    #[test]
+    fn has_a_name_in_a_folder() {
+        let object = |name| Object::of(name, "").expect("a path").expect("an object");
+        let (deep, top) = (object("a/b/c.txt"), object("c.txt"));
+        let (name, folders) = deep.place();
+        assert_eq!((name, folders.collect::<Vec<_>>()), ("c.txt", vec!["a", "b"]));
+        let (name, folders) = top.place();
+        assert_eq!((name, folders.count()), ("c.txt", 0));
+        assert_eq!(deep.parts().collect::<Vec<_>>(), ["a", "b", "c.txt"]);
     }
 
     #[test]

@@ -17,22 +17,10 @@ use super::*;
 
 const ADDRESS: &str = "11.22.33.88";
 
-/// A folder that nothing else writes to.
-struct Folder(PathBuf);
+/// What a source brought.
+struct Brought(PathBuf);
 
-impl Target for Folder {
-    fn folder(&mut self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(self.0.join(path))
-    }
-
-    fn file(&mut self, path: &Path) -> io::Result<File> {
-        let path = self.0.join(path);
-        fs::create_dir_all(path.parent().expect("below the folder"))?;
-        File::create_new(path)
-    }
-}
-
-impl Folder {
+impl Brought {
     /// Every file and its content, folders with a slash, in order.
     fn content(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
@@ -66,7 +54,7 @@ fn allowing() -> Value {
 }
 
 /// What a source brings, and how it ends, in an environment of this text.
-fn fetch(world: &World, source: &str, environment: &Value) -> (Folder, Result<(), String>) {
+fn fetch(world: &World, source: &str, environment: &Value) -> (Brought, Result<(), String>) {
     asking(world, environment, async |asker, target| {
         let (bucket, prefix) = source.split_once('/').unwrap_or((source, ""));
         Bucket::new(bucket, prefix).fetch(asker, target).await.map_err(|error| error.to_string())
@@ -77,8 +65,8 @@ fn fetch(world: &World, source: &str, environment: &Value) -> (Folder, Result<()
 fn asking<T>(
     world: &World,
     environment: &Value,
-    action: impl AsyncFnOnce(Asker<'_>, &mut Folder) -> T,
-) -> (Folder, T) {
+    action: impl AsyncFnOnce(Asker<'_>, &Folder) -> T,
+) -> (Brought, T) {
     let authority = Authority::open_or_create(&network::folder().join("authority")).unwrap();
     let mut roots = OriginRoots::none();
     roots.add_pem(world.pki.roots()).unwrap();
@@ -102,9 +90,9 @@ fn asking<T>(
         let egress = Egress::new(gateway, Purpose::Source);
         let asker = Asker { egress: &egress, environment: &Arc::new(environment) };
         let folder = tempfile::tempdir_in(network::folder()).unwrap().keep();
-        let mut target = Folder(folder);
-        let done = action(asker, &mut target).await;
-        (target, done)
+        let target = Folder::open(&folder).unwrap();
+        let done = action(asker, &target).await;
+        (Brought(folder), done)
     })
 }
 

@@ -39,7 +39,7 @@ pub(super) enum Reply {
 
 /// What a client said that leads nowhere.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     #[error("the client broke off: {0}")]
     Broken(#[from] io::Error),
     #[error("this is not SOCKS5: it begins with byte 0x{0:02x}")]
@@ -104,7 +104,7 @@ pub(super) async fn claim<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Claim, F
 }
 
 /// Where the client wants to connect.
-pub(super) async fn request<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Destination, Fault> {
+pub(crate) async fn request<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Destination, Fault> {
     let mut head = [0; 4];
     io.read_exact(&mut head).await?;
     let [version, command, reserved, kind] = head;

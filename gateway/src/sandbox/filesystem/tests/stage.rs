@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
+use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, getegid, geteuid};
@@ -28,6 +29,8 @@ pub(super) struct Stage {
     root: &'static str,
     working: &'static str,
     files: Vec<PathBuf>,
+    /// What the host shows a second time, and where.
+    shown: Vec<(PathBuf, PathBuf)>,
     /// Removed with the stage, but not by the process inside.
     _folder: Option<tempfile::TempDir>,
 }
@@ -38,7 +41,8 @@ impl Stage {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let base = fs::canonicalize(folder.path()).unwrap();
         let _folder = Some(folder);
-        let stage = Stage { base, root: "root", working: "", files: Vec::new(), _folder };
+        let (files, shown) = (Vec::new(), Vec::new());
+        let stage = Stage { base, root: "root", working: "", files, shown, _folder };
         fs::create_dir_all(stage.state_dir()).unwrap();
         fs::create_dir_all(stage.root()).unwrap();
         fs::write(stage.state_dir().join("ca.key"), "SECRET").unwrap();
@@ -60,7 +64,7 @@ impl Stage {
 
     fn reopened(base: PathBuf) -> Stage {
         let root = if base.join("home/root").exists() { "home/root" } else { "root" };
-        Stage { base, root, working: "", files: Vec::new(), _folder: None }
+        Stage { base, root, working: "", files: Vec::new(), shown: Vec::new(), _folder: None }
     }
 
     pub(super) fn rooted_in_home(mut self) -> Stage {
@@ -71,6 +75,17 @@ impl Stage {
 
     pub(super) fn hide(mut self, file: &str) -> Stage {
         self.files.push(self.home().join(file));
+        self
+    }
+
+    pub(super) fn showing(mut self, item: &str, place: &str) -> Stage {
+        let (item, place) = (self.base.join(item), self.base.join(place));
+        if item.is_dir() {
+            fs::create_dir_all(&place).unwrap();
+        } else {
+            fs::write(&place, "").unwrap();
+        }
+        self.shown.push((item, place));
         self
     }
 
@@ -139,7 +154,7 @@ pub(super) fn inside(stage: impl FnOnce() -> Stage, test: impl FnOnce(&Stage)) {
         fs::write(stage.base.join("plan"), plan).unwrap();
         let mut command = again();
         command.env(FOLDER, &stage.base);
-        enter_namespaces(&mut command);
+        enter_namespaces(&mut command, stage.shown.clone());
         show(&command.output().unwrap());
         assert!(stage.base.join(FINISHED).exists(), "the test did not run to its end inside");
         return;
@@ -190,7 +205,7 @@ fn again() -> Command {
     command
 }
 
-fn enter_namespaces(command: &mut Command) {
+fn enter_namespaces(command: &mut Command, shown: Vec<(PathBuf, PathBuf)>) {
     let maps =
         [("uid_map", format!("0 {} 1", geteuid())), ("gid_map", format!("0 {} 1", getegid()))];
     let flags = CloneFlags::CLONE_NEWUSER
@@ -206,6 +221,10 @@ fn enter_namespaces(command: &mut Command) {
             fs::write("/proc/self/setgroups", "deny")?;
             for (name, map) in &maps {
                 fs::write(format!("/proc/self/{name}"), map)?;
+            }
+            for (item, place) in &shown {
+                let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+                mount(Some(item), place, None::<&str>, flags, None::<&str>)?;
             }
             become_first()
         });

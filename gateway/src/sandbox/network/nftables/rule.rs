@@ -87,7 +87,7 @@ impl Rule {
     }
 
     /// Where the destination address begins with these bytes.
-    pub(super) fn to(self, address: &[u8]) -> Rule {
+    pub(super) fn destination(self, address: &[u8]) -> Rule {
         let offset = match self.family.expect("an address is of a family") {
             Family::V4 => 16,
             Family::V6 => 24,
@@ -96,8 +96,8 @@ impl Rule {
     }
 
     /// Where the destination port is this one; after [`Rule::protocol`].
-    pub(super) fn to_port(self, port: u16) -> Rule {
-        self.field(TRANSPORT_HEADER, 2, &port.to_be_bytes())
+    pub(super) fn port(self, number: u16) -> Rule {
+        self.field(TRANSPORT_HEADER, 2, &number.to_be_bytes())
     }
 
     pub(super) fn icmp_type(self, kind: u8) -> Rule {
