@@ -5,6 +5,7 @@
 //! lives and dies on one core. Audit lines, reloading and the management API have a thread each.
 
 mod bind;
+mod mesh;
 mod running;
 
 use std::path::PathBuf;
@@ -58,6 +59,7 @@ impl App {
         resolver: Resolver,
         sockets: impl FnOnce(&Settings, &Environments) -> Result<Sockets, Failure>,
     ) -> Result<App, Failure> {
+        mesh::refuse()?;
         state_dir::open(&settings.state_dir).map_err(Failure::start)?;
         settings.warn_of_dangers();
         let authority = Arc::new(ca::authority(&settings)?);

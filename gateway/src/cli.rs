@@ -32,6 +32,8 @@ impl Cli {
 pub(crate) enum Command {
     /// Run a command in a sandbox whose only way out is the gateway.
     Run(RunArgs),
+    /// Try to get out of the sandbox that `run` would make: one line each, `held` or `open`.
+    Verify(VerifyArgs),
     /// Run the gateway until SIGTERM.
     Serve(ServeArgs),
     /// Show a deny and an injection on real traffic: one process, no network, no root.
@@ -103,6 +105,21 @@ pub(crate) struct RunArgs {
     /// What to run, and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+    /// The environment file. Without one nothing is allowed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) environment: Option<PathBuf>,
+    /// Certificates that origins may also be verified with, besides the system's.
+    #[arg(long, value_name = "PEM")]
+    pub(crate) origin_roots: Option<PathBuf>,
+    /// Try without a sandbox, to see that the probes notice.
+    #[arg(long)]
+    pub(crate) without_sandbox: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -214,9 +231,7 @@ mod tests {
 
     #[test]
     fn what_later_work_builds_is_not_offered() {
-        for line in
-            ["outgate hook pre", "outgate verify", "outgate credentials list", "outgate help"]
-        {
+        for line in ["outgate hook pre", "outgate credentials list", "outgate help"] {
             assert!(parse(line).unwrap_err().use_stderr(), "{line}");
         }
     }

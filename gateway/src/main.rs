@@ -6,6 +6,7 @@
 //!                 │        └────── reload     files that change, SIGHUP
 //!                 └ config         flags + operator's file + defaults → Settings
 //!          ├──── run ── sandbox    a command where nothing but the gateway can be reached
+//!          ├──── verify            tries to get out of the same sandbox
 //!          ├──── demo              the same parts, an origin and curl, in front of a person
 //!          ├──── check, explain    what policy makes of a file, of a request
 //!          └──── ca                what clients must trust
@@ -39,6 +40,7 @@ mod surroundings;
 mod telemetry;
 mod trust_files;
 mod trust_variables;
+mod verify;
 mod watch;
 
 use std::io;
@@ -50,7 +52,7 @@ use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
 fn main() -> ExitCode {
-    if let Some(ended) = sandbox::take_over() {
+    if let Some(ended) = sandbox::take_over().or_else(verify::take_over) {
         return ended;
     }
     let surroundings = Surroundings::read();
@@ -73,7 +75,7 @@ fn run(surroundings: &Surroundings) -> Result<ExitCode, Failure> {
         // The demo tells its own story.
         Command::Demo(_) => "error",
         // The terminal is the command's.
-        Command::Run(_) => "warn",
+        Command::Run(_) | Command::Verify(_) => "warn",
         _ => "info",
     };
     telemetry::start(surroundings, level)?;
@@ -84,6 +86,7 @@ fn run(surroundings: &Surroundings) -> Result<ExitCode, Failure> {
         Command::Ca(command) => ca::run(command, surroundings)?,
         Command::Explain(args) => explain::run(&args, surroundings)?,
         Command::Demo(args) => demo::run(&args, surroundings)?,
+        Command::Verify(args) => verify::run(&args, surroundings)?,
     }
     Ok(ExitCode::SUCCESS)
 }

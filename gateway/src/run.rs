@@ -15,6 +15,7 @@ mod signals;
 mod streams;
 mod told;
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ use tokio::runtime::Builder;
 use self::attend::attend;
 use self::closed::Closed;
 use self::fetch::{Fetched, fetch};
-use self::furnish::{Root, furnish};
+use self::furnish::{Furniture, Root, furnish};
 use self::signals::Signals;
 use self::told::Told;
 use crate::app::App;
@@ -39,52 +40,105 @@ use crate::surroundings::Surroundings;
 
 /// Runs the command to its end.
 pub(crate) fn run(args: &RunArgs, surroundings: &Surroundings) -> Result<ExitCode, Failure> {
-    streams::refuse_folders()?;
-    let closed = args.environment.is_none().then(Closed::write).transpose()?;
-    let environment = closed.as_ref().map(Closed::path).or_else(|| args.environment.clone());
-    let environment = environment.ok_or_else(|| Failure::start("no environment"))?;
-    // A link to it could be replaced by the command.
-    let environment = fs::canonicalize(&environment)
-        .map_err(|error| Failure::input(format_args!("{}: {error}", environment.display())))?;
-    let flags = flags(args, environment.clone());
-    let mut settings = Settings::resolve(&flags, surroundings).map_err(Failure::input)?;
-    settings.management = door::socket(&settings, &environment)?;
-    let told = Told::instead_of_a_terminal(&mut settings);
-    let root = Root::of(args)?;
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::start)?;
-    runtime.block_on(async {
-        let resolver = Resolver::system(&settings.limits);
-        let (mut sandbox, mut fetches) = (None, Vec::new());
-        let reread = reread(flags, surroundings.clone(), &settings);
-        let app = App::over(settings, reread, resolver, |settings, environments| {
-            let furnished = |directory: &Path| {
-                let mut furniture = furnish(args, settings, surroundings, &root, directory)?;
+    let mut prepared = Prepared::new(args, surroundings)?;
+    prepared.told = Told::instead_of_a_terminal(&mut prepared.settings);
+    let resolver = Resolver::system(&prepared.settings.limits);
+    prepared.execute(resolver).map(ExitCode::from)
+}
+
+/// Everything is read; nothing is started.
+pub(crate) struct Prepared<'a> {
+    pub(crate) args: RunArgs,
+    pub(crate) settings: Settings,
+    /// The command's working directory.
+    pub(crate) directory: PathBuf,
+    /// Whether the environment's sources are fetched before the command runs.
+    pub(crate) fetching: bool,
+    surroundings: &'a Surroundings,
+    environment: PathBuf,
+    root: Root,
+    told: Option<Told>,
+    /// The environment's file, where none was named.
+    _closed: Option<Closed>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(
+        args: &RunArgs,
+        surroundings: &'a Surroundings,
+    ) -> Result<Prepared<'a>, Failure> {
+        streams::refuse_folders()?;
+        let closed = args.environment.is_none().then(Closed::write).transpose()?;
+        let environment = closed.as_ref().map(Closed::path).or_else(|| args.environment.clone());
+        let environment = environment.ok_or_else(|| Failure::start("no environment"))?;
+        // A link to it could be replaced by the command.
+        let environment = fs::canonicalize(&environment)
+            .map_err(|error| Failure::input(format_args!("{}: {error}", environment.display())))?;
+        let flags = flags(args, environment.clone());
+        let mut settings = Settings::resolve(&flags, surroundings).map_err(Failure::input)?;
+        settings.management = door::socket(&settings, &environment)?;
+        let directory = env::current_dir()
+            .map_err(|error| Failure::start(format_args!("the working directory: {error}")))?;
+        Ok(Prepared {
+            args: args.clone(),
+            settings,
+            directory,
+            fetching: true,
+            surroundings,
+            environment,
+            root: Root::of(args)?,
+            told: None,
+            _closed: closed,
+        })
+    }
+
+    /// Where the environment is read from.
+    pub(crate) fn environment(&self) -> &Path {
+        &self.environment
+    }
+
+    /// Runs the command to its end; its exit code.
+    pub(crate) fn execute(self, resolver: Resolver) -> Result<u8, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::start)?;
+        runtime.block_on(async {
+            let (mut sandbox, mut fetches) = (None, Vec::new());
+            let flags = flags(&self.args, self.environment.clone());
+            let reread = reread(flags, self.surroundings.clone(), &self.settings);
+            let app = App::over(self.settings.clone(), reread, resolver, |_, environments| {
+                let mut furniture = self.furnish()?;
                 fetches = std::mem::take(&mut furniture.fetches);
-                Ok(furniture)
+                let (launched, sockets) =
+                    confine::launch(&self.args, environments, &self.directory, furniture)?;
+                sandbox = Some(launched);
+                Ok(sockets)
+            })?;
+            let sandbox =
+                sandbox.ok_or_else(|| Failure::start("the gateway asked for no sandbox"))?;
+            // What the command was to inherit, it has: from here on it is the gateway's.
+            let mut signals = Signals::listen()?;
+            process::raise_descriptor_limit();
+            leave_input_and_output().map_err(Failure::start)?;
+            let running = app.start()?;
+            let ended = match fetch(fetches, &running, &mut signals).await {
+                Ok(Fetched::All) => attend(sandbox, &running, signals).await,
+                Ok(Fetched::Interrupted(code)) => Ok(code),
+                Err(failure) => Err(failure),
             };
-            let (launched, sockets) = confine::launch(args, environments, furnished)?;
-            sandbox = Some(launched);
-            Ok(sockets)
-        })?;
-        let sandbox = sandbox.ok_or_else(|| Failure::start("the gateway asked for no sandbox"))?;
-        // What the command was to inherit, it has: from here on it is the gateway's.
-        let mut signals = Signals::listen()?;
-        process::raise_descriptor_limit();
-        leave_input_and_output().map_err(Failure::start)?;
-        let running = app.start()?;
-        let ended = match fetch(fetches, &running, &mut signals).await {
-            Ok(Fetched::All) => attend(sandbox, &running, signals).await,
-            Ok(Fetched::Interrupted(code)) => Ok(code),
-            Err(failure) => Err(failure),
-        };
-        // Nobody is left whom a transfer could still matter to.
-        running.cut();
-        running.join()?;
-        if let Some(told) = told {
-            told.sum_up();
-        }
-        ended.map(ExitCode::from)
-    })
+            // Nobody is left whom a transfer could still matter to.
+            running.cut();
+            running.join()?;
+            if let Some(told) = &self.told {
+                told.sum_up();
+            }
+            ended
+        })
+    }
+
+    fn furnish(&self) -> Result<Furniture, Failure> {
+        let Prepared { args, settings, surroundings, root, directory, .. } = self;
+        let furniture = furnish(args, settings, surroundings, root, directory)?;
+        Ok(if self.fetching { furniture } else { furniture.without_fetching() })
+    }
 }
 
 /// What `serve` would be told for the same.

@@ -19,9 +19,14 @@ use crate::snapshot::{Environment, Snapshot};
 
 /// Proof that a tunnel may be opened, under one snapshot.
 pub(crate) struct TunnelGrant {
+    terms: Terms,
+    snapshot: Arc<Snapshot>,
+}
+
+/// What a tunnel was opened for, to be judged again.
+pub(crate) struct Terms {
     destination: Destination,
     verdict: TunnelVerdict,
-    snapshot: Arc<Snapshot>,
 }
 
 /// What may pass through a tunnel.
@@ -50,7 +55,7 @@ pub(crate) fn admit(
     let snapshot = environment.snapshot();
     let judged = snapshot.policy.judge_tunnel(destination);
     let verdict = under_names(judged, destination, environment)?;
-    Ok(TunnelGrant { destination: destination.clone(), verdict, snapshot })
+    Ok(TunnelGrant { terms: Terms { destination: destination.clone(), verdict }, snapshot })
 }
 
 /// Judges a request by what is in force now, and notes the verdict in its record.
@@ -107,12 +112,12 @@ pub(crate) async fn revoked(environment: &Environment, asked: &Asked, address: S
 }
 
 /// The same for a tunnel whose bytes nobody reads: it would not be opened today, or to carry less.
-pub(crate) async fn withdrawn(environment: &Environment, grant: &TunnelGrant, address: SocketAddr) {
+pub(crate) async fn withdrawn(environment: &Environment, terms: &Terms, address: SocketAddr) {
     let mut changes = environment.changes();
     loop {
         let Snapshot { policy, addresses } = &*environment.snapshot();
-        let verdict = policy.judge_tunnel(&grant.destination);
-        let permitted = verdict.is_ok_and(|verdict| grant.is_covered_by(&verdict));
+        let verdict = policy.judge_tunnel(&terms.destination);
+        let permitted = verdict.is_ok_and(|verdict| terms.are_covered_by(&verdict));
         if !permitted || addresses.judge(address).is_err() || changes.changed().await.is_err() {
             return;
         }
@@ -161,7 +166,7 @@ fn asked(head: &RequestHead) -> Request<'_> {
 impl TunnelGrant {
     /// Where the tunnel goes.
     pub(crate) fn destination(&self) -> &Destination {
-        &self.destination
+        &self.terms.destination
     }
 
     /// What is in force for the tunnel.
@@ -171,12 +176,12 @@ impl TunnelGrant {
 
     /// The entry that decided.
     pub(crate) fn entry(&self) -> usize {
-        self.verdict.entry
+        self.terms.verdict.entry
     }
 
     /// What may pass.
     pub(crate) fn mode(&self) -> Mode {
-        match (self.verdict.protocol, self.verdict.tls) {
+        match (self.terms.verdict.protocol, self.terms.verdict.tls) {
             (Protocol::Tcp, _) => Mode::Splice,
             (Protocol::Http, TlsMode::Passthrough) => Mode::Passthrough,
             (Protocol::Http, TlsMode::Intercept) => Mode::Intercept,
@@ -185,10 +190,17 @@ impl TunnelGrant {
 
     /// Whether a ClientHello that passes may hide its name.
     pub(crate) fn allows_ech(&self) -> bool {
-        self.verdict.allow_ech
+        self.terms.verdict.allow_ech
     }
 
-    fn is_covered_by(&self, today: &TunnelVerdict) -> bool {
+    /// What outlives the snapshot that it was granted under.
+    pub(crate) fn into_terms(self) -> Terms {
+        self.terms
+    }
+}
+
+impl Terms {
+    fn are_covered_by(&self, today: &TunnelVerdict) -> bool {
         let granted = &self.verdict;
         (today.protocol, today.tls) == (granted.protocol, granted.tls)
             && (today.allow_ech || !granted.allow_ech)

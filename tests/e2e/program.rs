@@ -76,7 +76,7 @@ fn exit_codes_tell_whose_fault_it_was() {
             assert!(ended.stderr.contains(said), "{}", ended.stderr);
         }
         assert_eq!(world.outgate(&[]).code(), 64);
-        assert_eq!(world.outgate(&["run", "--", "true"]).code(), 64, "not built yet, not offered");
+        assert_eq!(world.outgate(&["hook", "pre"]).code(), 64, "not built yet, not offered");
         for shown in ["--help", "--version"] {
             let ended = world.outgate(&[shown]);
             assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
@@ -227,5 +227,21 @@ fn explains_a_verdict_as_the_data_path_gives_it() {
         assert!(said.text().contains("x-key") && said.text().contains("allowlist[0]"));
         let nonsense = world.outgate(&["explain", "--environment", &file, "api.example.com"]);
         assert_one_sentence(&nonsense, 1, "https://");
+    });
+}
+
+#[test]
+fn does_not_start_beside_the_proxy_of_a_service_mesh() {
+    isolated(|| {
+        let world = world!();
+        let outgoing = TcpListener::bind("127.0.0.1:15001").expect("a port is free");
+        assert!(world.gateway_builder().environment(&only_api()).try_start().is_ok());
+        let incoming = TcpListener::bind("0.0.0.0:15006").expect("a port is free");
+        let failed = world.gateway_builder().environment(&only_api()).try_start();
+        let failed = failed.err().expect("it doesn't get ready");
+        assert_eq!((failed.code, failed.stdout.as_str()), (Some(70), ""));
+        assert!(failed.output.contains("the proxy of Istio"), "{}", failed.output);
+        assert!(failed.output.contains("sidecar.istio.io/inject"), "{}", failed.output);
+        drop((outgoing, incoming));
     });
 }

@@ -31,7 +31,7 @@ const PYTHON: &str = "import sys, urllib.request as r; print(r.urlopen(sys.argv[
 /// inside and outside.
 fn sh(world: &World, folder: &Path, environment: &Value, script: &str) -> Finished {
     let file = folder.join("env_test.json");
-    fs::write(&file, environment.to_string()).unwrap();
+    fs::write(&file, environment.to_string()).expect("the folder is writable");
     let mut outgate = Command::new(env!("CARGO_BIN_EXE_outgate"));
     clean(&mut outgate).args(["run", "--origin-roots"]).arg(world.pki.roots());
     outgate.arg("--environment").arg(&file).arg("--state-dir").arg(folder.join("state"));

@@ -135,12 +135,12 @@ fn fg_of_what_ran_in_the_background_all_along_reaches_it() {
 #[test]
 fn a_hangup_ends_what_runs_at_the_terminal() {
     isolated(|| {
-        let marker = "16.180339";
+        let marker = format!("16.{}", std::process::id());
         let mut shell = shell_with(&format!("echo up-$((40+2)); exec sleep {marker}"), "");
         shell.expect("up-42");
-        assert!(wait_until(Duration::from_secs(5), || processes_with(marker) > 0));
+        assert!(wait_until(Duration::from_secs(5), || processes_with(&marker) > 0));
         shell.hang_up();
-        assert!(wait_until(Duration::from_secs(5), || processes_with(marker) == 0));
+        assert!(wait_until(Duration::from_secs(5), || processes_with(&marker) == 0));
     });
 }
 

@@ -1,6 +1,5 @@
 //! What is the sandbox of this command like, and whose traffic comes out of it?
 
-use std::env;
 use std::path::Path;
 
 use outgate_policy::EnvironmentId;
@@ -16,14 +15,15 @@ use crate::sandbox::{self, Capture, Launched, Plan, Task, blocked_signals};
 pub(super) fn launch(
     args: &RunArgs,
     environments: &Environments,
-    furnished: impl FnOnce(&Path) -> Result<Furniture, Failure>,
+    directory: &Path,
+    furniture: Furniture,
 ) -> Result<(Launched, Sockets), Failure> {
     let mut environments = environments.iter();
     let (Some(environment), None) = (environments.next(), environments.next()) else {
         return Err(Failure::input("one environment is needed: give --environment FILE"));
     };
     let ports = environment.snapshot().policy.ports().into_iter().collect();
-    let plan = plan(args, ports, furnished)?;
+    let plan = plan(args, ports, directory, furniture)?;
     let mut launched = Launched::launch(&plan).map_err(Failure::start)?;
     let (sockets, capture) = launched.take_sockets();
     if let Capture::Ports { ports, missing } = capture {
@@ -38,13 +38,11 @@ pub(super) fn launch(
 fn plan(
     args: &RunArgs,
     ports: Vec<u16>,
-    furnished: impl FnOnce(&Path) -> Result<Furniture, Failure>,
+    directory: &Path,
+    furniture: Furniture,
 ) -> Result<Plan, Failure> {
-    let directory = env::current_dir()
-        .map_err(|error| Failure::start(format_args!("the working directory: {error}")))?;
     let mut words = args.command.iter().cloned();
     let program = words.next().ok_or_else(|| Failure::usage("no command to run"))?;
-    let furniture = furnished(&directory)?;
     Ok(Plan {
         ports,
         filesystem: furniture.filesystem,

@@ -35,6 +35,13 @@ pub(super) struct Furniture {
     pub(super) variables: Vec<(OsString, OsString)>,
 }
 
+impl Furniture {
+    /// Without what has to be fetched by way of the network, and what was to become read-only then.
+    pub(super) fn without_fetching(self) -> Furniture {
+        Furniture { preparations: Vec::new(), fetches: Vec::new(), read_only: Vec::new(), ..self }
+    }
+}
+
 impl Root {
     pub(super) fn of(args: &RunArgs) -> Result<Root, Failure> {
         match &args.sandbox_root {

@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
 
@@ -10,7 +10,8 @@ const FIRST_AFTER_STDIO: RawFd = 3;
 
 /// Closes all but the standard ones and `kept`, for what outgate was given by its caller is not
 /// the command's.
-pub(super) fn close_inherited(kept: RawFd) -> io::Result<()> {
+pub(super) fn close_inherited(kept: BorrowedFd<'_>) -> io::Result<()> {
+    let kept = kept.as_raw_fd();
     if kept > FIRST_AFTER_STDIO {
         close_range(FIRST_AFTER_STDIO, kept - 1)?;
     }
@@ -19,7 +20,8 @@ pub(super) fn close_inherited(kept: RawFd) -> io::Result<()> {
 
 fn close_range(first: RawFd, last: RawFd) -> io::Result<()> {
     #[expect(unsafe_code, reason = "no safe wrapper closes descriptors that nobody owns")]
-    // SAFETY: called before this process has opened anything, so nothing of it is closed.
+    // SAFETY: called before this process has opened anything but what is kept, so nothing that
+    // has an owner is closed.
     let closed = unsafe { libc::close_range(first.cast_unsigned(), last.cast_unsigned(), 0) };
     if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

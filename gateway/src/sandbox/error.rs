@@ -17,7 +17,7 @@ use super::preparation::PreparationError;
 pub(crate) enum SandboxError {
     #[error("the launcher of the sandbox can't be started: {0}")]
     Spawn(io::Error),
-    #[error("the sandbox did not come up: {0}")]
+    #[error("the sandbox can't be reached: {0}")]
     Channel(#[from] ChannelError),
     #[error("no sandbox, so nothing was run: {0}")]
     Inside(String),
@@ -32,6 +32,8 @@ pub(crate) enum SandboxError {
 pub(super) enum InsideError {
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    #[error("inherited descriptors can't be closed ({0}): Linux 5.9 or later is needed")]
+    Descriptors(io::Error),
     #[error("its network: {0}")]
     Network(#[from] NetworkError),
     #[error("its files: {0}")]

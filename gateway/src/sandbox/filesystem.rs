@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! gateway's process     FilesystemPlan::new     by real names, refused before anything starts
-//! PID 1 of the sandbox  build                   root → devices, kernel → resolver, trust → masks
+//! PID 1 of the sandbox  build                   root → kernel, devices → resolver, trust → masks
 //!                       make_read_only          when the sources are in place
 //! ```
 //!
@@ -102,8 +102,8 @@ pub(super) fn build(plan: &FilesystemPlan) -> Result<(), FilesystemError> {
     root::enter(&plan.sandbox_root)?;
     root::mirror_host()?;
     root::make_fresh()?;
-    root::add(&plan.sandbox_root)?;
     kernel::mount_proc()?;
+    root::add(&plan.sandbox_root)?;
     kernel::mount_sys()?;
     devices::make()?;
     root::bring_along(&plan.working_directory)?;
@@ -134,6 +134,7 @@ pub(super) fn make_read_only(path: &Path) -> Result<(), FilesystemError> {
     made().map_err(FilesystemError::at("make read-only", path))
 }
 
+/// Whatever somebody puts in the place of a part of `path`: it leads where it did, or nowhere.
 fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
     let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);

@@ -45,7 +45,6 @@ fn descriptor(argument: Option<OsString>) -> Option<RawFd> {
 }
 
 fn adopt(channel: RawFd) -> io::Result<Channel> {
-    descriptors::close_inherited(channel)?;
     #[expect(unsafe_code, reason = "a descriptor that comes as a number has no owner yet")]
     // SAFETY: this process was started with it, and has touched none so far.
     let socket = unsafe { OwnedFd::from_raw_fd(channel) };
@@ -65,6 +64,7 @@ fn run(mut channel: Channel) -> ExitCode {
 }
 
 fn prepare(channel: &mut Channel) -> Result<(Plan, Option<Terminal>), InsideError> {
+    descriptors::close_inherited(channel.as_fd()).map_err(InsideError::Descriptors)?;
     die_with_parent()?;
     let terminal = Terminal::open();
     let plan: Plan = channel.receive()?;

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use super::Tunnel;
 use super::relay::relay;
 use crate::audit::{Milestone, Record};
-use crate::gate::{self, TunnelGrant};
+use crate::gate::{self, Terms, TunnelGrant};
 use crate::limits::Limits;
 use crate::resolve::PinnedAddresses;
 use crate::upstream::UpstreamError;
@@ -29,7 +29,7 @@ pub(crate) struct Route {
 
 /// A connection to an origin, for the bytes of one tunnel.
 pub(crate) struct Spliced {
-    grant: TunnelGrant,
+    terms: Terms,
     origin: TcpStream,
     address: SocketAddr,
 }
@@ -54,7 +54,7 @@ impl Route {
         record.permitted(self.grant.entry(), std::iter::empty());
         record.dialled(address);
         record.reached(Milestone::Connected);
-        Ok(Spliced { grant: self.grant, origin, address })
+        Ok(Spliced { terms: self.grant.into_terms(), origin, address })
     }
 }
 
@@ -66,12 +66,12 @@ pub(super) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
     limits: &Limits,
 ) {
     let Tunnel { environment, mut record, held: _held, .. } = tunnel;
-    let Spliced { grant, origin, address } = spliced;
+    let Spliced { terms, origin, address } = spliced;
     let note = |up, down| record.moved(up, down);
     let relayed = tokio::select! {
         // First: what was withdrawn while the origin was dialled passes not one byte.
         biased;
-        () = gate::withdrawn(&environment, &grant, address) => Err(io::Error::other(REVOKED)),
+        () = gate::withdrawn(&environment, &terms, address) => Err(io::Error::other(REVOKED)),
         relayed = relay(client, origin, limits.idle_upgraded, note) => relayed,
     };
     if let Err(error) = relayed {

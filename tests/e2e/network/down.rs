@@ -12,8 +12,8 @@ use super::*;
 
 const KILLS: usize = 20;
 
-/// A gateway that was killed is back within this (I15), here under load and on a busy machine.
-const BACK: Duration = Duration::from_secs(10);
+/// A gateway that was killed is back in a moment (I15); under load, on a busy machine, within this.
+const BACK: Duration = Duration::from_secs(30);
 
 for_every_kind![what_is_down_is_refused_at_once, nothing_gets_out_in_twenty_kills];
 
@@ -93,7 +93,7 @@ impl Load {
         let attacks = Attacks::of_one(scene);
         while self.goes_on() {
             attacks.send(&scene.one);
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 

@@ -32,9 +32,12 @@ fn every_attack_would_get_out_without_the_rules(kind: Kind) {
 
 fn nothing_gets_out_past_the_gateway(kind: Kind) {
     let scene = Scene::new(kind);
+    let heard_by_two = scene.two.inside(|| Recorder::start("eth0"));
     let _gateway = scene.gateway(&json!([{"domain": API}]));
     Attacks::of_one(&scene).send(&scene.one);
     assert_eq!(scene.site.leaked(&[]), []);
+    // Nor does anybody answer to the addresses that were not its own.
+    assert_eq!(beyond_the_link(&heard_by_two), []);
 }
 
 /// D10: the rules are on the other side.

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use outgate_tests::wait::wait_for;
+
 use super::*;
 
 /// Two environments that are known by their tokens, e2 by a listener too; returns the tokens.
@@ -146,9 +148,13 @@ fn connections_have_a_bound_before_and_after_they_say_whose_they_are() {
         let (code, known) = open();
         assert_eq!(code, SUCCEEDED);
         assert_eq!(open().0, FAILED, "e1 has one connection");
-        let mut silent = at(&gateway, 0);
-        silent.send([5, 1, 2]);
-        assert_eq!(silent.read_exact(2), [5, 2]);
+        // The one that was refused is a stranger until its socket is closed.
+        let greets = || {
+            let mut client = at(&gateway, 0);
+            client.send([5, 1, 2]);
+            (client.read_exact(2) == [5, 2]).then_some(client)
+        };
+        let silent = wait_for(Duration::from_secs(5), greets).expect("its place is free again");
         assert_eq!(at(&gateway, 0).read_exact(2), [5, 255], "there is a stranger already");
         drop((known, silent));
         let audit = gateway.wait_audit(2);

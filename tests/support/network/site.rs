@@ -83,8 +83,8 @@ impl Site {
         packets.into_iter().filter(|packet| !is_about_the_cable(packet)).collect()
     }
 
-    /// What has arrived but connections of the gateway itself to these addresses, and its
-    /// questions to the name server: the oracle for "nothing got out".
+    /// What has arrived but connections of the gateway itself to these addresses, and its talk with
+    /// the name server (a question; "too late" to an answer): the oracle for "nothing got out".
     ///
     /// # Panics
     /// As [`Site::arrived`].
@@ -94,10 +94,11 @@ impl Site {
         let legitimate = |packet: &Packet| {
             let from_gateway = packet.source.is_some_and(is_gateway);
             let to = packet.destination.zip(packet.port).map(SocketAddr::from);
-            let approved = to.is_some_and(|to| {
-                (packet.is(libc::IPPROTO_TCP) && approved.contains(&to))
-                    || (packet.is(libc::IPPROTO_UDP) && to == SocketAddr::from(RESOLVER))
-            });
+            let to_resolver = packet.destination == Some(IpAddr::V4(RESOLVER.0));
+            let approved = to.is_some_and(|to| approved.contains(&to));
+            let approved = (packet.is(libc::IPPROTO_TCP) && approved)
+                || (packet.is(libc::IPPROTO_UDP) && to == Some(SocketAddr::from(RESOLVER)))
+                || (packet.is(libc::IPPROTO_ICMP) && to_resolver);
             from_gateway && approved
         };
         self.arrived().into_iter().filter(|packet| !legitimate(packet)).collect()

@@ -3,12 +3,12 @@
 //! Over the calls of Linux 5.2 and 5.12 (`open_tree`, `move_mount`, `mount_setattr`): a copy gets
 //! its flags before anyone can reach it, and no link is followed at its ends.
 
-use std::ffi::{CString, c_long, c_uint};
+use std::ffi::{CString, c_int, c_long, c_uint};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::mount::{MsFlags, mount};
 
@@ -30,15 +30,23 @@ pub(super) struct Tree(OwnedFd);
 impl Tree {
     /// Of `path` and everything mounted below it. A link at its end is not followed.
     pub(super) fn copy(path: &Path) -> io::Result<Tree> {
+        Tree::open(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW)
+    }
+
+    /// Of an open file or folder and everything mounted below it.
+    pub(super) fn of(file: &OwnedFd) -> io::Result<Tree> {
+        Tree::open(file.as_raw_fd(), Path::new(""), libc::AT_EMPTY_PATH)
+    }
+
+    fn open(folder: RawFd, path: &Path, flags: c_int) -> io::Result<Tree> {
         let path = CString::new(path.as_os_str().as_bytes())?;
         let flags = libc::OPEN_TREE_CLONE
             | AT_RECURSIVE
             | libc::O_CLOEXEC as c_uint
-            | libc::AT_SYMLINK_NOFOLLOW as c_uint;
+            | flags.cast_unsigned();
         #[expect(unsafe_code, reason = "there is no safe wrapper of open_tree(2)")]
         // SAFETY: `path` is a string that ends with a NUL, and outlives the call.
-        let file =
-            unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
+        let file = unsafe { libc::syscall(libc::SYS_open_tree, folder, path.as_ptr(), flags) };
         let file = RawFd::try_from(checked(file)?).expect("a descriptor is an int");
         #[expect(unsafe_code, reason = "a descriptor from the kernel becomes an owned one")]
         // SAFETY: the call has just made it, and nothing else knows it.
@@ -84,9 +92,14 @@ pub(super) fn restrict_all(file: &OwnedFd, attributes: u64) -> io::Result<()> {
 
 /// Makes an open file or folder a mount of its own, where it is. Takes no [`Tree`].
 pub(super) fn on_itself(file: &OwnedFd) -> io::Result<()> {
-    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let place = by_descriptor(file);
     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
-    Ok(mount(Some(place.as_str()), place.as_str(), None::<&str>, flags, None::<&str>)?)
+    Ok(mount(Some(&place), &place, None::<&str>, flags, None::<&str>)?)
+}
+
+/// A path that leads to an open file or folder, whatever its name is by now.
+pub(super) fn by_descriptor(file: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 /// Mounts a new file system that belongs to the namespaces of this process.

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use super::open_without_links;
 
 /// File systems in which the kernel shows itself: its processes, terminals, devices, switches.
 const OF_THE_KERNEL: [&str; 16] = [
@@ -63,10 +65,9 @@ impl MountTable {
         mounts.collect::<io::Result<_>>().map(MountTable)
     }
 
-    /// What `path` names. It has no links in it.
+    /// What `path` names, which must have no link in it.
     pub(super) fn item(&self, path: &Path) -> io::Result<Item> {
-        let flags = libc::O_PATH | libc::O_NOFOLLOW;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let file = File::from(open_without_links(path)?);
         let mount = self.mount_of(&file).ok_or(ErrorKind::InvalidData)?;
         let below = path.strip_prefix(&mount.point).map_err(|_| ErrorKind::InvalidData)?;
         Ok(Item {

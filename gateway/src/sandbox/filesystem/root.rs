@@ -9,7 +9,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
 
 use super::FilesystemError;
-use super::mount::{self, NO_DEVICES, NO_SUID, READ_ONLY, Tree};
+use super::mount::{self, NO_DEVICES, NO_SUID, READ_ONLY, Tree, by_descriptor};
+use super::open_without_links;
 
 /// Where the host's root lies while the new one is made.
 pub(super) const HOST: &str = "/.outgate-host";
@@ -45,9 +46,14 @@ pub(super) fn mirror_host() -> Result<(), FilesystemError> {
     Ok(())
 }
 
-/// What lies in the sandbox's own folder.
+/// What lies in the sandbox's own folder. Needs [`super::kernel::mount_proc`].
+///
+/// A command that has the same folder may put a link in its place, or in one on the way to it,
+/// while this sandbox starts; and a link into [`HOST`] would lead to all that is left out.
 pub(super) fn add(sandbox_root: &Path) -> Result<(), FilesystemError> {
-    entries(&on_host(sandbox_root))?.iter().try_for_each(mirror)
+    let folder = open_without_links(&on_host(sandbox_root));
+    let folder = folder.map_err(FilesystemError::at("find", sandbox_root))?;
+    entries(&by_descriptor(&folder))?.iter().try_for_each(mirror)
 }
 
 /// `/run`, `/tmp`, and `/var/run` where it is a folder of its own. No socket of the host's is there.
@@ -77,7 +83,8 @@ pub(super) fn bring_along(directory: &Path) -> Result<(), FilesystemError> {
     }
     fs::create_dir_all(directory)
         .and_then(|()| {
-            Tree::copy(&on_host(directory))?.restrict(NO_SUID | NO_DEVICES)?.attach(directory)
+            let directory_on_host = open_without_links(&on_host(directory))?;
+            Tree::of(&directory_on_host)?.restrict(NO_SUID | NO_DEVICES)?.attach(directory)
         })
         .map_err(FilesystemError::at("bring in", directory))
 }

@@ -105,7 +105,12 @@ fn listed_by_kernel() -> Vec<PathBuf> {
 /// `0000000000000000: 00000002 00000000 00010000 0001 01 23456 /path`; names of the abstract kind
 /// begin with `@` and belong to the network namespace.
 fn name(line: &[u8]) -> Option<&Path> {
-    let name = line.splitn(8, |byte| *byte == b' ').nth(7)?;
+    let mut name = line;
+    // Before a small number of an inode there are more blanks than one.
+    for _field in 0..7 {
+        let end = name.trim_ascii_start().iter().position(|byte| *byte == b' ')?;
+        name = &name.trim_ascii_start()[end..];
+    }
     let name = name.trim_ascii_start();
     name.starts_with(b"/").then(|| Path::new(OsStr::from_bytes(name)))
 }
@@ -121,6 +126,8 @@ mod tests {
     #[test]
     fn reads_names_with_blanks_from_the_kernel_s_list() {
         let line = b"0000000000000000: 00000002 00000000 00010000 0001 01 23456 /a b/c";
+        assert_eq!(name(line), Some(Path::new("/a b/c")));
+        let line = b"0000000000000000: 00000002 00000000 00010000 0001 01   456 /a b/c";
         assert_eq!(name(line), Some(Path::new("/a b/c")));
         assert_eq!(name(b"0000000000000000: 00000002 00000000 00010000 0001 01 2 @/a"), None);
         assert_eq!(name(b"0000000000000000: 00000003 00000000 00000000 0001 03 2"), None);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use self::stage::{Stage, attack, inside, shell};
+use self::stage::{Stage, attack, building, inside, shell};
 use super::*;
 
 #[test]
@@ -98,6 +98,51 @@ fn shows_the_sandbox_s_own_folder_at_the_root() {
         assert_eq!(shell("ls -A /workspace/"), "");
         fs::write("/.agents/made", "inside").unwrap();
         assert!(stage.is_hidden(&stage.state_dir().join("ca.key")));
+    });
+}
+
+#[test]
+fn a_link_put_in_the_place_of_the_sandbox_s_own_folder_leads_nowhere() {
+    let replace = |stage: &Stage| {
+        let other = stage.root().with_file_name("other");
+        fs::rename(stage.root(), &other).unwrap();
+        symlink(other, stage.root()).unwrap();
+    };
+    building(Stage::new, replace, |built, stage| {
+        let refused = built.unwrap_err().to_string();
+        assert!(refused.contains(&format!("find {}", stage.root().display())), "{refused}");
+    });
+}
+
+#[test]
+fn a_link_put_on_the_way_to_the_working_directory_leads_nowhere() {
+    let replace = |stage: &Stage| {
+        let working = stage.working();
+        let on_the_way = working.parent().unwrap();
+        let (moved, other) = (on_the_way.with_file_name("moved"), on_the_way.with_file_name("c"));
+        fs::rename(on_the_way, moved).unwrap();
+        fs::create_dir_all(other.join("b")).unwrap();
+        symlink(root::on_host(&other), on_the_way).unwrap();
+    };
+    building(
+        || Stage::new().working_in_shared_memory(),
+        replace,
+        |built, _| {
+            let refused = built.unwrap_err().to_string();
+            assert!(refused.contains("bring in /dev/shm/"), "{refused}");
+        },
+    );
+}
+
+#[test]
+fn a_link_put_on_the_way_to_a_secret_does_not_uncover_it() {
+    let replace = |stage: &Stage| {
+        fs::rename(stage.home().join("own"), stage.home().join("moved")).unwrap();
+        symlink(stage.home().join("moved"), stage.home().join("own")).unwrap();
+    };
+    building(Stage::with_secrets, replace, |built, _| {
+        let refused = built.unwrap_err().to_string();
+        assert!(refused.contains("find") && refused.contains("home/own"), "{refused}");
     });
 }
 

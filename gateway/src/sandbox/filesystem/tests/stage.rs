@@ -27,12 +27,12 @@ const FINISHED: &str = "finished";
 pub(super) struct Stage {
     base: PathBuf,
     root: &'static str,
-    working: &'static str,
+    working: PathBuf,
     files: Vec<PathBuf>,
     /// What the host shows a second time, and where.
     shown: Vec<(PathBuf, PathBuf)>,
     /// Removed with the stage, but not by the process inside.
-    _folder: Option<tempfile::TempDir>,
+    _folders: Vec<tempfile::TempDir>,
 }
 
 impl Stage {
@@ -40,9 +40,7 @@ impl Stage {
         // What is in `/tmp` can't be seen inside.
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let base = fs::canonicalize(folder.path()).unwrap();
-        let _folder = Some(folder);
-        let (files, shown) = (Vec::new(), Vec::new());
-        let stage = Stage { base, root: "root", working: "", files, shown, _folder };
+        let stage = Stage { _folders: vec![folder], ..Stage::at(base, "root") };
         fs::create_dir_all(stage.state_dir()).unwrap();
         fs::create_dir_all(stage.root()).unwrap();
         fs::write(stage.state_dir().join("ca.key"), "SECRET").unwrap();
@@ -64,7 +62,12 @@ impl Stage {
 
     fn reopened(base: PathBuf) -> Stage {
         let root = if base.join("home/root").exists() { "home/root" } else { "root" };
-        Stage { base, root, working: "", files: Vec::new(), shown: Vec::new(), _folder: None }
+        Stage::at(base, root)
+    }
+
+    fn at(base: PathBuf, root: &'static str) -> Stage {
+        let (working, files, shown) = (PathBuf::new(), Vec::new(), Vec::new());
+        Stage { base, root, working, files, shown, _folders: Vec::new() }
     }
 
     pub(super) fn rooted_in_home(mut self) -> Stage {
@@ -89,10 +92,23 @@ impl Stage {
         self
     }
 
-    pub(super) fn working_in(mut self, folder: &'static str) -> Stage {
-        fs::create_dir_all(self.home().join(folder)).unwrap();
-        self.working = folder;
+    /// In a folder of the home, or in this one elsewhere.
+    pub(super) fn working_in(mut self, folder: impl Into<PathBuf>) -> Stage {
+        self.working = folder.into();
+        fs::create_dir_all(self.working()).unwrap();
         self
+    }
+
+    /// In `a/b` of a folder that is nowhere inside.
+    pub(super) fn working_in_shared_memory(mut self) -> Stage {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let working = folder.path().join("a/b");
+        self._folders.push(folder);
+        self.working_in(working)
+    }
+
+    pub(super) fn working(&self) -> PathBuf {
+        self.home().join(&self.working)
     }
 
     pub(super) fn home(&self) -> PathBuf {
@@ -137,7 +153,7 @@ impl Stage {
             sandbox_root: &self.root(),
             state_dir: &self.state_dir(),
             files: &self.files,
-            working_directory: &home.join(self.working),
+            working_directory: &self.working(),
             home: Some(&home),
             sockets: &SocketSearch::start([home.as_path()]).finish(),
         };
@@ -148,9 +164,26 @@ impl Stage {
 
 /// Runs the body of the current test as PID 1 of a sandbox with the file system of `stage`.
 pub(super) fn inside(stage: impl FnOnce() -> Stage, test: impl FnOnce(&Stage)) {
+    building(
+        stage,
+        |_| {},
+        |built, stage| {
+            built.unwrap_or_else(|error| panic!("{error}"));
+            test(stage);
+        },
+    );
+}
+
+/// The same with what somebody does between the plan and the building, however that ends.
+pub(super) fn building(
+    stage: impl FnOnce() -> Stage,
+    meanwhile: impl FnOnce(&Stage),
+    test: impl FnOnce(Result<(), FilesystemError>, &Stage),
+) {
     let Some(base) = env::var_os(FOLDER).map(PathBuf::from) else {
         let stage = stage();
         let plan = serde_json::to_string(&stage.plan().unwrap()).unwrap();
+        meanwhile(&stage);
         fs::write(stage.base.join("plan"), plan).unwrap();
         let mut command = again();
         command.env(FOLDER, &stage.base);
@@ -160,9 +193,9 @@ pub(super) fn inside(stage: impl FnOnce() -> Stage, test: impl FnOnce(&Stage)) {
         return;
     };
     let plan = fs::read_to_string(base.join("plan")).unwrap();
-    build(&serde_json::from_str(&plan).unwrap()).unwrap_or_else(|error| panic!("{error}"));
+    let built = build(&serde_json::from_str(&plan).unwrap());
     let stage = Stage::reopened(base);
-    test(&stage);
+    test(built, &stage);
     fs::write(stage.base.join(FINISHED), "").unwrap();
 }
 
