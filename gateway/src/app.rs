@@ -11,9 +11,11 @@ mod running;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outgate_certs::Leaves;
+use outgate_certs::{Authority, Leaves};
+use outgate_credentials::Credentials;
 use outgate_proxy::{
     AuditSink, AuditWriter, Environments, Gateway, Listener, Parts, Refusals, Resolver,
+    TokenEndpoints,
 };
 use serde::Serialize;
 
@@ -22,16 +24,18 @@ pub(crate) use self::running::Running;
 use crate::audit::AuditOutput;
 use crate::ca;
 use crate::config::{BindAddress, ConnectRefusals, Settings, Way};
-use crate::environments::{Generation, InForce, address_rules};
+use crate::environments::{Generation, InForce, address_rules, made_addresses};
 use crate::failure::Failure;
 use crate::management::{Management, ManagementKey};
 use crate::metrics::Metrics;
 use crate::reload::{Loaded, Reloader, Reread};
 use crate::state_dir;
+use crate::store;
 
 /// A gateway whose every address is bound, and that serves none of them yet.
 pub(crate) struct App {
     gateway: Arc<Gateway>,
+    authority: Arc<Authority>,
     sockets: Sockets,
     management: Management,
     key: ManagementKey,
@@ -49,7 +53,9 @@ impl App {
         reread: Reread,
         resolver: Resolver,
     ) -> Result<App, Failure> {
-        App::over(settings, reread, resolver, Sockets::bind)
+        App::over(settings, reread, resolver, |settings, environments, _| {
+            Sockets::bind(settings, environments)
+        })
     }
 
     /// The same with sockets from elsewhere, asked for once the environments are known.
@@ -57,20 +63,24 @@ impl App {
         settings: Settings,
         reread: Reread,
         resolver: Resolver,
-        sockets: impl FnOnce(&Settings, &Environments) -> Result<Sockets, Failure>,
+        sockets: impl FnOnce(&Settings, &Environments, &Credentials) -> Result<Sockets, Failure>,
     ) -> Result<App, Failure> {
         mesh::refuse()?;
         state_dir::open(&settings.state_dir).map_err(Failure::start)?;
         settings.warn_of_dangers();
         let authority = Arc::new(ca::authority(&settings)?);
-        let leaves = Leaves::new(authority, settings.limits.leaves).map_err(Failure::start)?;
-        let rules = address_rules(&settings.addresses, &settings.environments)?;
+        let leaves =
+            Leaves::new(Arc::clone(&authority), settings.limits.leaves).map_err(Failure::start)?;
+        let credentials = store::open(&settings.state_dir, &settings.store_key)?;
+        let made = made_addresses(&settings, &credentials).map_err(Failure::start)?;
+        let rules = address_rules(&settings.addresses, &settings.environments, &made)?;
+        let roots = ca::origin_roots(&settings)?;
         let (in_force, Generation { environments, problems, .. }) =
-            InForce::load(&settings, &rules, ca::origin_roots(&settings)?)?;
+            InForce::load(&settings, &rules, roots.clone(), credentials.clone())?;
         let output = AuditOutput::open(&settings.audit)?;
         let key = ManagementKey::load_or_create(&settings.state_dir).map_err(Failure::start)?;
 
-        let sockets = sockets(&settings, &environments)?;
+        let sockets = sockets(&settings, &environments, &credentials)?;
         let management = Management::bind(&settings.management).map_err(Failure::start)?;
 
         let (audit, writer) = AuditSink::new(settings.limits.audit_wait);
@@ -79,18 +89,23 @@ impl App {
             environments,
             leaves,
             resolver,
+            credentials: credentials.clone(),
             audit,
             refusals: settings.connect_refusals.into(),
             captures_ipv6: sockets.listeners.iter().any(Listener::captures_ipv6),
         });
+        let endpoints = TokenEndpoints::new(&gateway, rules.clone(), &roots);
+        let endpoints = Arc::new(endpoints.map_err(Failure::start)?);
+        credentials.connect(endpoints.clone());
         let own = sockets.addresses().chain([management.address()]);
         gateway.bound(own.filter_map(BindAddress::tcp).collect());
         let (metrics, ca) = (Metrics::new(), ca::certificate_path(&settings)?);
-        let loaded = Loaded { settings, rules, in_force, problems };
+        let loaded = Loaded { settings, rules, in_force, endpoints, problems };
         let reloader =
             Reloader::new(reread, loaded, Arc::clone(&gateway), output.next(), metrics.clone());
         Ok(App {
             gateway,
+            authority,
             sockets,
             management,
             key,

@@ -157,7 +157,8 @@ mod tests {
     #[test]
     fn the_state_folder_s_ca_is_made_once() {
         let folder = tempfile::tempdir().unwrap();
-        let operator = OperatorArgs { config: None, state_dir: Some(folder.path().into()) };
+        let operator =
+            OperatorArgs { state_dir: Some(folder.path().into()), ..OperatorArgs::default() };
         let settings = settings(operator, &Surroundings::default()).unwrap();
         let first = authority(&settings).unwrap().fingerprint();
         assert_eq!(authority(&settings).unwrap().fingerprint(), first);
@@ -168,7 +169,8 @@ mod tests {
     #[test]
     fn an_operator_s_ca_is_never_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let operator = OperatorArgs { config: None, state_dir: Some(folder.path().into()) };
+        let operator =
+            OperatorArgs { state_dir: Some(folder.path().into()), ..OperatorArgs::default() };
         let mut settings = settings(operator, &Surroundings::default()).unwrap();
         settings.ca = Some(CaFiles { certificate: "c.pem".into(), key: "k.pem".into() });
         assert_eq!(new(&settings).unwrap_err().code(), 1);
@@ -178,7 +180,8 @@ mod tests {
     #[test]
     fn the_bundle_holds_more_than_the_ca() {
         let folder = tempfile::tempdir().unwrap();
-        let operator = OperatorArgs { config: None, state_dir: Some(folder.path().into()) };
+        let operator =
+            OperatorArgs { state_dir: Some(folder.path().into()), ..OperatorArgs::default() };
         let mut settings = settings(operator, &Surroundings::default()).unwrap();
         let ca = authority(&settings).unwrap().certificate_pem().to_owned();
         // Any certificate serves as a root here; this one needs no network and no system.

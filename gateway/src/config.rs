@@ -28,7 +28,7 @@ pub(crate) use self::error::ConfigError;
 pub(crate) use self::listeners::{ClientListener, Way};
 use crate::cli::ServeArgs;
 use crate::state_dir;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{KeyText, Surroundings};
 
 /// Everything the operator decides, resolved.
 #[derive(Clone, Debug)]
@@ -42,6 +42,10 @@ pub(crate) struct Settings {
     pub(crate) ca: Option<CaFiles>,
     /// What the operator opens and shuts beside the fixed address rules.
     pub(crate) addresses: AddressConfig,
+    /// Whether environments made through the API are served beside those.
+    pub(crate) made_environments: bool,
+    /// What opens the store of credentials.
+    pub(crate) store_key: StoreKeySource,
     /// PEM files trusted for origins besides the system's roots.
     pub(crate) origin_roots: Vec<PathBuf>,
     pub(crate) connect_refusals: ConnectRefusals,
@@ -54,6 +58,17 @@ pub(crate) struct Settings {
 pub(crate) struct CaFiles {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
+}
+
+/// Where the key of the store of credentials is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum StoreKeySource {
+    /// In the state folder, made at first start.
+    StateFolder,
+    /// In the operator's own file.
+    File(PathBuf),
+    /// `$OUTGATE_STORE_KEY`.
+    Variable(KeyText),
 }
 
 /// Where audit lines go.
@@ -86,6 +101,12 @@ impl Settings {
             environments: environment::sources(&args.environments, document.environment, folder)?,
             ca: document.ca.map(|ca| ca.resolve(folder)),
             addresses: document.addresses.resolve(),
+            made_environments: true,
+            store_key: StoreKeySource::choose(
+                args.operator.store_key_file.as_deref(),
+                surroundings,
+                document.store.key_file.map(|path| folder.join(path)),
+            ),
             origin_roots: origin_roots(args, document.origin.roots, folder),
             connect_refusals: document.refusals.connect,
             audit: AuditFile::resolve(document.audit.file, folder),
@@ -101,12 +122,35 @@ impl Settings {
         }
     }
 
+    /// What has secrets, or what the sandboxed must not change: an audit is worth nothing otherwise.
+    /// `operator` is the operator's file.
+    pub(crate) fn kept_from_sandboxes(&self, operator: Option<&Path>) -> Vec<PathBuf> {
+        let environments = self.environments.iter().flat_map(|source| match source {
+            EnvironmentSource::File { path, known_by } => {
+                [Some(path), known_by.token_file.as_ref()].into_iter().flatten()
+            }
+            EnvironmentSource::Directory(folder) => [Some(folder), None].into_iter().flatten(),
+        });
+        let audit = match &self.audit {
+            AuditFile::Path(path) => Some(path),
+            AuditFile::Unsaid | AuditFile::Stderr => None,
+        };
+        let key = self.ca.as_ref().map(|ca| &ca.key);
+        let store_key = match &self.store_key {
+            StoreKeySource::File(path) => Some(path),
+            StoreKeySource::StateFolder | StoreKeySource::Variable(_) => None,
+        };
+        let operator = operator.map(Path::to_owned);
+        environments.chain(key).chain(audit).chain(store_key).cloned().chain(operator).collect()
+    }
+
     /// What `new` has otherwise that only a restart puts in force.
     pub(crate) fn differs_for_a_restart(&self, new: &Settings) -> Vec<&'static str> {
         let differences = [
             ("state_dir", self.state_dir != new.state_dir),
             ("listener", self.listeners != new.listeners || self.management != new.management),
             ("ca", self.ca != new.ca),
+            ("store", self.store_key != new.store_key),
             ("origin", self.origin_roots != new.origin_roots),
             ("refusals", self.connect_refusals != new.connect_refusals),
             ("limits", self.limits != new.limits),
@@ -142,6 +186,22 @@ fn origin_roots(args: &ServeArgs, from_file: Vec<PathBuf>, folder: &Path) -> Vec
     match &args.origin_roots {
         Some(flag) => vec![flag.clone()],
         None => from_file.iter().map(|path| folder.join(path)).collect(),
+    }
+}
+
+impl StoreKeySource {
+    /// A flag, else the variable, else the operator's file, as with the state folder.
+    pub(crate) fn choose(
+        flag: Option<&Path>,
+        surroundings: &Surroundings,
+        from_file: Option<PathBuf>,
+    ) -> StoreKeySource {
+        match (flag, &surroundings.store_key, from_file) {
+            (Some(flag), _, _) => StoreKeySource::File(flag.to_owned()),
+            (None, Some(text), _) => StoreKeySource::Variable(text.clone()),
+            (None, None, Some(path)) => StoreKeySource::File(path),
+            (None, None, None) => StoreKeySource::StateFolder,
+        }
     }
 }
 

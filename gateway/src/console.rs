@@ -22,6 +22,11 @@ pub(crate) fn complain(line: impl Display) {
     let _ = write_whole(io::stderr().lock(), &format!("{line}\n"));
 }
 
+/// Prints on stderr what a person is asked, without a line end.
+pub(crate) fn ask(question: impl Display) {
+    let _ = write_whole(io::stderr().lock(), &format!("{question}"));
+}
+
 /// Prints why the program ends.
 pub(crate) fn report(failure: &Failure, style: Style) {
     if let Some(message) = failure.message() {

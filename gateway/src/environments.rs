@@ -7,20 +7,27 @@
 mod assign;
 mod file;
 mod list;
+mod made;
+mod needed;
 mod ownership;
 mod problem;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use ipnet::IpNet;
 use outgate_certs::{CertsError, OriginRoots};
-use outgate_policy::{AddressConfig, AddressRules, EnvironmentId, Policy};
+use outgate_credentials::{Credentials, StoreError};
+use outgate_policy::{AddressConfig, AddressRules, EnvironmentId, Policy, Source};
 use outgate_proxy::{Environment, Environments, Limits, Snapshot};
 
 use self::assign::assign;
-use self::file::{File, Held};
+use self::file::{File, Held, News};
 pub(crate) use self::file::{default_id, read_text};
+use self::list::Listed;
+pub(crate) use self::made::Made;
+pub(crate) use self::needed::Under;
 pub(crate) use self::ownership::ownership;
 pub(crate) use self::problem::Problem;
 use crate::config::{EnvironmentSource, Settings};
@@ -29,6 +36,8 @@ use crate::failure::Failure;
 /// Every environment file, and what came of it.
 pub(crate) struct InForce {
     roots: OriginRoots,
+    credentials: Credentials,
+    serves_made: bool,
     limits: Limits,
     files: Vec<File>,
     /// Environments without a file any more. One that comes back finds the connections that its
@@ -45,6 +54,14 @@ pub(crate) struct Generation {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What an environment wants to have in its sandbox.
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    pub(crate) environment: Arc<Environment>,
+    /// The same value for as long as nothing new was read.
+    pub(crate) sources: Arc<[Source]>,
+}
+
 type ById = HashMap<EnvironmentId, Arc<Environment>>;
 
 impl InForce {
@@ -53,9 +70,12 @@ impl InForce {
         settings: &Settings,
         rules: &AddressRules,
         roots: OriginRoots,
+        credentials: Credentials,
     ) -> Result<(InForce, Generation), Failure> {
         let mut in_force = InForce {
             roots,
+            credentials,
+            serves_made: settings.made_environments,
             limits: settings.limits.clone(),
             files: Vec::new(),
             retired: Vec::new(),
@@ -82,8 +102,22 @@ impl InForce {
     ) -> Generation {
         let before = std::mem::take(&mut self.files);
         let old: ById = before.iter().filter_map(File::environment).collect();
-        let (listed, mut problems) = list::list(sources, &before);
-        let mut files = file::read_all(listed, before, rules, anew);
+        let (mut listed, mut problems) = list::list(sources, &before);
+        let made = match self.serves_made {
+            true => made::all(&**self.credentials.store()),
+            false => Ok(Vec::new()),
+        };
+        match made {
+            Ok(made) => listed.extend(made.into_iter().map(Listed::made)),
+            Err(error) => {
+                problems.push(Problem::unusable(Path::new("the store"), error.to_string()));
+                listed.extend(
+                    before.iter().map(|file| &file.listed).filter(|one| one.is_made()).cloned(),
+                );
+            }
+        }
+        let mut files =
+            file::read_all(listed, before, &Under { rules, credentials: &self.credentials }, anew);
         assign(&mut files);
         for file in &mut files {
             if let Err(error) = self.hold(file, &old, rules, anew) {
@@ -104,6 +138,16 @@ impl InForce {
         Generation { environments, gone, problems }
     }
 
+    /// What each environment wants in its sandbox.
+    pub(crate) fn wanted(&self) -> Vec<Wanted> {
+        let held = self.files.iter().filter_map(|file| file.held.as_ref());
+        held.map(|Held { environment, sources, .. }| Wanted {
+            environment: Arc::clone(environment),
+            sources: Arc::clone(sources),
+        })
+        .collect()
+    }
+
     /// Every file and folder whose change means something.
     pub(crate) fn paths(&self, sources: &[EnvironmentSource]) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let folders = sources.iter().filter_map(|source| match source {
@@ -121,20 +165,26 @@ impl InForce {
         rules: &AddressRules,
         anew: bool,
     ) -> Result<(), CertsError> {
-        let policy = file.policy.take();
+        let news = file.news.take();
         let Some(id) = file.assigned.clone() else {
             file.held = None;
             return Ok(());
         };
         let same = file.held.take().filter(|held| held.environment.id() == &id);
-        let (policy, good) = match (policy, same) {
-            (Some(policy), _) if file.said.as_ref() == Ok(&id) => (policy, true),
+        let (News { policy, sources }, good) = match (news, same) {
+            (Some(news), _) if file.said.as_ref() == Ok(&id) => (news, true),
             (_, Some(held)) if !anew => {
                 file.held = Some(held);
                 return Ok(());
             }
-            (_, Some(held)) => (Arc::clone(&held.environment.snapshot().policy), held.good),
-            (_, None) => (Arc::new(Policy::deny_all()), false),
+            (_, Some(held)) => {
+                let policy = Arc::clone(&held.environment.snapshot().policy);
+                (News { policy, sources: held.sources }, held.good)
+            }
+            (_, None) => {
+                let policy = Arc::new(Policy::deny_all());
+                (News { policy, sources: Arc::default() }, false)
+            }
         };
         let snapshot = Snapshot { policy, addresses: rules.clone() };
         let environment = match old.get(&id).cloned().or_else(|| self.retired(&id)) {
@@ -144,7 +194,7 @@ impl InForce {
             }
             None => Arc::new(Environment::new(&id, snapshot, &self.roots, &self.limits)?),
         };
-        file.held = Some(Held { environment, good });
+        file.held = Some(Held { environment, sources, good });
         Ok(())
     }
 
@@ -161,12 +211,26 @@ impl InForce {
     }
 }
 
+/// Where the clients of environments made through the API come from.
+pub(crate) fn made_addresses(
+    settings: &Settings,
+    credentials: &Credentials,
+) -> Result<Vec<IpNet>, StoreError> {
+    if !settings.made_environments {
+        return Ok(Vec::new());
+    }
+    let made = made::all(&**credentials.store())?;
+    Ok(made.into_iter().flat_map(|made| made.source_addresses).collect())
+}
+
 /// The operator's address rules; no sandbox reaches another through the gateway.
 pub(crate) fn address_rules(
     addresses: &AddressConfig,
     environments: &[EnvironmentSource],
+    made: &[IpNet],
 ) -> Result<AddressRules, Failure> {
     let mut config = addresses.clone();
+    config.sandboxes.extend(made);
     for source in environments {
         if let EnvironmentSource::File { known_by, .. } = source {
             config.sandboxes.extend(&known_by.source_addresses);

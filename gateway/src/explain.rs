@@ -26,10 +26,10 @@ use crate::surroundings::Surroundings;
 pub(crate) fn run(args: &ExplainArgs, surroundings: &Surroundings) -> Result<(), Failure> {
     let (method, url) = args.request();
     let wanted = Wanted::parse(method, url).map_err(Failure::input)?;
-    let operator = OperatorArgs { config: args.config.clone(), state_dir: None };
+    let operator = OperatorArgs { config: args.config.clone(), ..OperatorArgs::default() };
     let serve = ServeArgs { operator, ..ServeArgs::default() };
     let settings = Settings::resolve(&serve, surroundings).map_err(Failure::input)?;
-    let rules = address_rules(&settings.addresses, &settings.environments)?;
+    let rules = address_rules(&settings.addresses, &settings.environments, &[])?;
     let text = read_text(&args.environment)?;
     let environment =
         compile_under(&text, &default_id(&args.environment), &rules).map_err(|found| {
@@ -74,6 +74,16 @@ impl Allowed {
         }
     }
 
+    /// Ids of stored ones; whether they are there is not known here.
+    fn credentials(&self) -> Vec<&str> {
+        match self {
+            Allowed::Request(verdict) => {
+                verdict.credentials.iter().map(|named| named.id.as_str()).collect()
+            }
+            Allowed::Unread(..) => Vec::new(),
+        }
+    }
+
     fn unread(&self) -> Option<&'static str> {
         match self {
             Allowed::Request(_) => None,
@@ -109,15 +119,7 @@ fn judge(
             .judge(SocketAddr::new(*address, wanted.destination.port))
             .map_err(|refusal| Denial::new(Reason::AddressNotAllowed, refusal.to_string()))?;
     }
-    let Allowed::Request(request) = &verdict else { return Ok(verdict) };
-    match request.credentials.first() {
-        // There is no store of credentials yet.
-        Some(credential) => Err(Denial::new(
-            Reason::CredentialUnavailable,
-            format!("the credential {} is not stored", credential.as_str()),
-        )),
-        None => Ok(verdict),
-    }
+    Ok(verdict)
 }
 
 fn as_text(verdict: &Result<Allowed, Denial>, document: &Value, style: Style) -> String {
@@ -128,6 +130,9 @@ fn as_text(verdict: &Result<Allowed, Denial>, document: &Value, style: Style) ->
             let injected = verdict.injected();
             if !injected.is_empty() {
                 text += &format!("\ninject  {}", injected.join(", "));
+            }
+            for id in verdict.credentials() {
+                text += &format!("\ninject  the credential {id}");
             }
             if let Some(field) = verdict.unread() {
                 text +=
@@ -159,6 +164,7 @@ fn as_json(
             "entry": verdict.entry(),
             "domain": domain(verdict.entry(), document),
             "injected": verdict.injected(),
+            "credentials": verdict.credentials(),
             "unread": verdict.unread(),
         }),
         Err(denial) => json!({
@@ -221,8 +227,9 @@ mod tests {
         assert_eq!(explained("GET", "http://api.example.com/").1["reason"], "injection_needs_tls");
         assert_eq!(explained("GET", "http://x.localhost/").1["reason"], "address_not_allowed");
         assert_eq!(explained("GET", "http://10.0.0.1/").1["reason"], "address_not_allowed");
-        let stored = explained("GET", "https://stored.example.com/").1;
-        assert_eq!(stored["reason"], "credential_unavailable");
+        let (text, stored) = explained("GET", "https://stored.example.com/");
+        assert!(text.ends_with("\ninject  the credential token"), "{text}");
+        assert_eq!(stored["credentials"], json!(["token"]));
     }
 
     #[test]

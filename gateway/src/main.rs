@@ -3,12 +3,14 @@
 //! ```text
 //! main ── cli ── serve ── app      bind everything, say where, serve, drain
 //!                 │        ├────── management, metrics
-//!                 │        └────── reload     files that change, SIGHUP
+//!                 │        ├────── reload     files that change, SIGHUP
+//!                 │        └────── supply     sources, into the state folder
 //!                 └ config         flags + operator's file + defaults → Settings
 //!          ├──── run ── sandbox    a command where nothing but the gateway can be reached
 //!          ├──── verify            tries to get out of the same sandbox
 //!          ├──── demo              the same parts, an origin and curl, in front of a person
 //!          ├──── check, explain    what policy makes of a file, of a request
+//!          ├──── credentials       by a running gateway's API, or in the store itself
 //!          └──── ca                what clients must trust
 //! ```
 //!
@@ -23,6 +25,7 @@ mod check;
 mod cli;
 mod config;
 mod console;
+mod credentials;
 mod demo;
 mod environments;
 mod explain;
@@ -36,6 +39,8 @@ mod sandbox;
 mod serve;
 mod sources;
 mod state_dir;
+mod store;
+mod supply;
 mod surroundings;
 mod telemetry;
 mod trust_files;
@@ -84,6 +89,7 @@ fn run(surroundings: &Surroundings) -> Result<ExitCode, Failure> {
         Command::Serve(args) => serve::run(&args, surroundings)?,
         Command::Check(args) => check::run(&args, surroundings)?,
         Command::Ca(command) => ca::run(command, surroundings)?,
+        Command::Credentials(command) => credentials::run(command, surroundings)?,
         Command::Explain(args) => explain::run(&args, surroundings)?,
         Command::Demo(args) => demo::run(&args, surroundings)?,
         Command::Verify(args) => verify::run(&args, surroundings)?,

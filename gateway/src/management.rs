@@ -3,9 +3,13 @@
 //! An HTTP API on a Unix socket (default) or a loopback address, behind a key. Only `/healthz` and
 //! `/readyz` need none: they say nothing that a supervisor's probe may not know.
 
+mod answer;
 mod api;
 mod connection;
+mod credentials;
+mod environments;
 mod key;
+mod page;
 mod socket;
 
 use std::net::TcpListener;
@@ -13,11 +17,15 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use outgate_credentials::{Asker, Credentials};
+use outgate_policy::AddressRules;
+use outgate_proxy::{AuditSink, Gateway};
 use tokio::sync::watch;
 
 pub(crate) use self::key::ManagementKey;
 pub(crate) use self::socket::{SocketError, bind_unix};
 use crate::config::BindAddress;
+use crate::reload::Rereads;
 
 /// What the API shows of the gateway, as it is when asked.
 #[derive(Clone)]
@@ -28,6 +36,17 @@ pub(crate) struct Shown {
     pub(crate) problems: View<Vec<String>>,
     /// The text for Prometheus.
     pub(crate) metrics: View<String>,
+}
+
+/// What the API changes.
+#[derive(Clone)]
+pub(crate) struct Changed {
+    pub(crate) credentials: Credentials,
+    pub(crate) audit: AuditSink,
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) rules: watch::Receiver<AddressRules>,
+    /// `None` where no environment is made.
+    pub(crate) rereads: Option<Rereads>,
 }
 
 type View<T> = Arc<dyn Fn() -> T + Send + Sync>;
@@ -73,9 +92,14 @@ impl Management {
         self,
         key: ManagementKey,
         shown: Shown,
+        changed: Changed,
         stop: watch::Receiver<bool>,
     ) -> std::io::Result<()> {
-        let api = api::router(key, shown);
+        let asker = match self.socket {
+            Socket::Tcp(_) => Asker::Remote,
+            Socket::Unix { .. } => Asker::Local,
+        };
+        let api = api::router(key, shown, changed, asker);
         match self.socket {
             Socket::Tcp(listener) => {
                 listener.set_nonblocking(true)?;

@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use outgate_policy::AddressRules;
-use outgate_proxy::Gateway;
-use tokio::sync::{Notify, watch};
+use outgate_proxy::{Gateway, TokenEndpoints};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::audit::NextOutput;
-use crate::config::{ConfigError, Settings};
-use crate::environments::{Generation, InForce, Problem, address_rules};
+use crate::config::{ConfigError, EnvironmentSource, Settings};
+use crate::environments::{Generation, InForce, Problem, Wanted, address_rules, made_addresses};
 use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::watch::Watch;
@@ -40,12 +41,37 @@ pub(crate) struct Reloader {
     settings: Settings,
     rules: AddressRules,
     in_force: InForce,
+    endpoints: Arc<TokenEndpoints>,
     gateway: Arc<Gateway>,
     audit: NextOutput,
     metrics: Metrics,
     /// Of what is read only when asked.
     standing: Vec<Problem>,
     problems: watch::Sender<Vec<Problem>>,
+    orders: watch::Sender<Orders>,
+    known_rules: watch::Sender<AddressRules>,
+    wishes: mpsc::Receiver<oneshot::Sender<()>>,
+    rereads: Rereads,
+}
+
+/// What is wanted in the sandboxes of environments, after each reading.
+#[derive(Clone)]
+pub(crate) struct Orders {
+    pub(crate) wanted: Vec<Wanted>,
+    /// The files that say so.
+    pub(crate) files: Vec<EnvironmentSource>,
+}
+
+/// Has a [`Reloader`] look at the store at once.
+#[derive(Clone)]
+pub(crate) struct Rereads(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Rereads {
+    /// Whether what the store says is in force now.
+    pub(crate) async fn now(&self) -> bool {
+        let (done, seen) = oneshot::channel();
+        self.0.send(done).await.is_ok() && seen.await.is_ok()
+    }
 }
 
 /// What a [`Reloader`] begins with.
@@ -53,6 +79,7 @@ pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     pub(crate) rules: AddressRules,
     pub(crate) in_force: InForce,
+    pub(crate) endpoints: Arc<TokenEndpoints>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -64,11 +91,45 @@ impl Reloader {
         audit: NextOutput,
         metrics: Metrics,
     ) -> Reloader {
-        let Loaded { settings, rules, in_force, problems } = loaded;
+        let Loaded { settings, rules, in_force, endpoints, problems } = loaded;
         problems.iter().for_each(Problem::log);
         let problems = watch::Sender::new(problems);
-        let standing = Vec::new();
-        Reloader { reread, settings, rules, in_force, gateway, audit, metrics, standing, problems }
+        let files = settings.environments.clone();
+        let orders = watch::Sender::new(Orders { wanted: in_force.wanted(), files });
+        let known_rules = watch::Sender::new(rules.clone());
+        let (rereads, wishes) = mpsc::channel(1);
+        let rereads = Rereads(rereads);
+        Reloader {
+            reread,
+            settings,
+            rules,
+            in_force,
+            endpoints,
+            gateway,
+            audit,
+            metrics,
+            standing: Vec::new(),
+            problems,
+            orders,
+            known_rules,
+            wishes,
+            rereads,
+        }
+    }
+
+    /// What is wanted in sandboxes now.
+    pub(crate) fn orders(&self) -> watch::Receiver<Orders> {
+        self.orders.subscribe()
+    }
+
+    /// A way to have the store looked at, if environments in it are served here.
+    pub(crate) fn rereads(&self) -> Option<Rereads> {
+        self.settings.made_environments.then(|| self.rereads.clone())
+    }
+
+    /// The address rules in force.
+    pub(crate) fn rules(&self) -> watch::Receiver<AddressRules> {
+        self.known_rules.subscribe()
     }
 
     /// What can't be used now.
@@ -89,6 +150,11 @@ impl Reloader {
             self.follow(&mut watch);
             tokio::select! {
                 () = asked.notified() => self.read_all(),
+                Some(done) = self.wishes.recv() => {
+                    self.read_made();
+                    // Whoever asked may have left.
+                    let _ = done.send(());
+                }
                 () = changed(&mut watch) => {
                     tokio::time::sleep(SETTLE).await;
                     watch.iter_mut().for_each(Watch::forget);
@@ -127,16 +193,39 @@ impl Reloader {
 
     fn read_operator(&mut self) -> Result<(), Failure> {
         let new = (self.reread.settings)().map_err(Failure::input)?;
-        let rules = address_rules(&new.addresses, &new.environments)?;
+        let rules = address_rules(&new.addresses, &new.environments, &self.made()?)?;
         for name in self.settings.differs_for_a_restart(&new) {
             tracing::warn!("[{name}] has changed: a restart puts it in force");
         }
         new.warn_of_dangers();
-        self.rules = rules;
+        self.rule_by(rules);
         self.settings.addresses = new.addresses;
         self.settings.environments = new.environments;
         self.settings.audit = new.audit;
         Ok(())
+    }
+
+    /// Where clients of environments made through the API come from.
+    fn made(&self) -> Result<Vec<IpNet>, Failure> {
+        made_addresses(&self.settings, self.gateway.credentials()).map_err(Failure::start)
+    }
+
+    fn rule_by(&mut self, rules: AddressRules) {
+        self.endpoints.replace_rules(rules.clone());
+        self.known_rules.send_replace(rules.clone());
+        self.rules = rules;
+    }
+
+    /// The API has changed an environment: what the store says is in force when this returns.
+    fn read_made(&mut self) {
+        let Settings { addresses, environments, .. } = &self.settings;
+        match self.made().and_then(|made| address_rules(addresses, environments, &made)) {
+            Ok(rules) => self.rule_by(rules),
+            Err(failure) => {
+                tracing::error!(why = failure.message(), "the old address rules stay in force");
+            }
+        }
+        self.put_in_force(true);
     }
 
     fn stands(&mut self, what: &str, failure: Failure, instead: &'static str) {
@@ -176,6 +265,8 @@ impl Reloader {
             tracing::info!(file = %mended.place.display(), "it is good again, or gone");
         }
         self.problems.send_replace(problems);
+        let (wanted, files) = (self.in_force.wanted(), self.settings.environments.clone());
+        self.orders.send_replace(Orders { wanted, files });
         count
     }
 }

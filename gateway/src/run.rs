@@ -20,6 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use outgate_credentials::Credentials;
 use outgate_proxy::Resolver;
 use tokio::runtime::Builder;
 
@@ -77,6 +78,7 @@ impl<'a> Prepared<'a> {
         let flags = flags(args, environment.clone());
         let mut settings = Settings::resolve(&flags, surroundings).map_err(Failure::input)?;
         settings.management = door::socket(&settings, &environment)?;
+        settings.made_environments = false;
         let directory = env::current_dir()
             .map_err(|error| Failure::start(format_args!("the working directory: {error}")))?;
         Ok(Prepared {
@@ -104,14 +106,19 @@ impl<'a> Prepared<'a> {
             let (mut sandbox, mut fetches) = (None, Vec::new());
             let flags = flags(&self.args, self.environment.clone());
             let reread = reread(flags, self.surroundings.clone(), &self.settings);
-            let app = App::over(self.settings.clone(), reread, resolver, |_, environments| {
-                let mut furniture = self.furnish()?;
-                fetches = std::mem::take(&mut furniture.fetches);
-                let (launched, sockets) =
-                    confine::launch(&self.args, environments, &self.directory, furniture)?;
-                sandbox = Some(launched);
-                Ok(sockets)
-            })?;
+            let app = App::over(
+                self.settings.clone(),
+                reread,
+                resolver,
+                |_, environments, credentials| {
+                    let mut furniture = self.furnish(credentials)?;
+                    fetches = std::mem::take(&mut furniture.fetches);
+                    let (launched, sockets) =
+                        confine::launch(&self.args, environments, &self.directory, furniture)?;
+                    sandbox = Some(launched);
+                    Ok(sockets)
+                },
+            )?;
             let sandbox =
                 sandbox.ok_or_else(|| Failure::start("the gateway asked for no sandbox"))?;
             // What the command was to inherit, it has: from here on it is the gateway's.
@@ -134,9 +141,9 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn furnish(&self) -> Result<Furniture, Failure> {
+    fn furnish(&self, credentials: &Credentials) -> Result<Furniture, Failure> {
         let Prepared { args, settings, surroundings, root, directory, .. } = self;
-        let furniture = furnish(args, settings, surroundings, root, directory)?;
+        let furniture = furnish(args, settings, (surroundings, credentials), root, directory)?;
         Ok(if self.fetching { furniture } else { furniture.without_fetching() })
     }
 }
@@ -156,6 +163,7 @@ fn reread(flags: ServeArgs, surroundings: Surroundings, settings: &Settings) -> 
     let settings = Box::new(move || {
         let mut settings = Settings::resolve(&flags, &surroundings)?;
         settings.management = management.clone();
+        settings.made_environments = false;
         if settings.audit == AuditFile::Unsaid {
             settings.audit = audit.clone();
         }

@@ -12,6 +12,7 @@ use crate::console::say;
 use crate::failure::Failure;
 use crate::process;
 use crate::reload::Reread;
+use crate::supply::Keeping;
 use crate::surroundings::Surroundings;
 
 /// Serves until SIGTERM or SIGINT, then drains; a second one stops at once.
@@ -23,13 +24,15 @@ pub(crate) fn run(args: &ServeArgs, surroundings: &Surroundings) -> Result<(), F
         // Before anybody can know of us: a signal right after the ready line must be seen.
         let signals = Signals::listen()?;
         let resolver = Resolver::system(&settings.limits);
+        let keeping = Keeping::new(&settings, args.operator.config.as_deref(), surroundings);
         let (args, surroundings) = (args.clone(), surroundings.clone());
         let reread = move || Settings::resolve(&args, &surroundings);
         let reread = Reread { settings: Box::new(reread), watch: true };
         let app = App::bind(settings, reread, resolver)?;
         let ready = serde_json::to_string(&app.ready()).map_err(Failure::start)?;
-        let running = app.start()?;
+        let mut running = app.start()?;
         say(ready)?;
+        running.supply(keeping)?;
         until_stopped(running, signals).await
     })
 }

@@ -4,6 +4,7 @@
 //! step below it is taken without following a link, and a file is put in its place whole, in the
 //! place of whatever had its name. Repositories are cloned by git, inside the sandbox; objects of a
 //! bucket are fetched by the gateway, before the command starts.
+//! Under `serve`, [`crate::supply`] does the same in the place of a sandbox that others make.
 
 mod beneath;
 mod gcs;
@@ -20,6 +21,7 @@ use self::beneath::Folder;
 pub(crate) use self::gcs::Asker;
 use self::gcs::{Bucket, GcsError};
 use crate::sandbox::{Preparation, Task};
+use crate::supply::CloneError;
 
 /// A big repository over a slow line; one that takes longer is better cloned beforehand.
 const CLONE: Duration = Duration::from_secs(600);
@@ -42,6 +44,10 @@ pub(crate) enum SourceError {
     Taken { target: Target },
     #[error("source for {target}: {error}")]
     Gcs { target: Target, error: GcsError },
+    #[error("source for {target}: something else was fetched there before; move it away")]
+    Occupied { target: Target },
+    #[error("source for {target}: {error}")]
+    Clone { target: Target, error: CloneError },
 }
 
 /// A source that is fetched through the gateway, once that runs.
@@ -105,6 +111,14 @@ pub(crate) async fn fetch(fetches: Vec<Fetch>, asker: Asker<'_>) -> Result<(), S
         fetched.map_err(|error| SourceError::Gcs { target, error })?;
     }
     Ok(())
+}
+
+/// Moves the folder that is at `target` below `from` to the empty one that is there below `to`.
+pub(crate) fn move_whole(from: &Path, to: &Path, target: &Target) -> io::Result<()> {
+    let (name, folders) = target.components().split_last().expect("a target has a component");
+    let folders = || folders.iter().map(String::as_str);
+    let from = Folder::open(from)?.make(folders())?;
+    from.hand_over(name, &Folder::open(to)?.make(folders())?)
 }
 
 fn put(root: &Path, target: &Target, content: &[u8]) -> io::Result<()> {

@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 use crate::cli::OperatorArgs;
 use crate::surroundings::Surroundings;
 
+/// Where in it the files of sandboxes are that `serve` keeps: a folder for each environment.
+pub(crate) const ENVIRONMENTS: &str = "environments";
+
 /// `--state-dir`, `$OUTGATE_STATE_DIR`, the operator's file, `/var/lib/outgate` for root, else the
 /// user's own state folder (XDG base directories).
 pub(crate) fn choose(
@@ -92,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_flag_wins_over_the_variable_and_that_over_the_file() {
-        let args = OperatorArgs { state_dir: Some("flag".into()), config: None };
+        let args = OperatorArgs { state_dir: Some("flag".into()), ..OperatorArgs::default() };
         let variable = Surroundings { state_dir: Some("variable".into()), ..user() };
         let file = Some(PathBuf::from("file"));
         let none = OperatorArgs::default();

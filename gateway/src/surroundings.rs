@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use zeroize::Zeroizing;
+
 /// The variables that mean something to outgate, and who runs it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
@@ -15,9 +17,26 @@ pub(crate) struct Surroundings {
     pub(crate) log: Option<String>,
     pub(crate) no_color: Option<OsString>,
     pub(crate) path: Option<OsString>,
+    pub(crate) store_key: Option<KeyText>,
     pub(crate) root: bool,
     /// All of them, for those that a command gets.
     pub(crate) variables: Variables,
+}
+
+/// A key as text; it can't be printed.
+#[derive(Clone, PartialEq)]
+pub(crate) struct KeyText(Zeroizing<String>);
+
+impl KeyText {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyText(…)")
+    }
 }
 
 /// The process's variables as they are.
@@ -37,6 +56,7 @@ impl Surroundings {
             log: text("OUTGATE_LOG").or_else(|| text("RUST_LOG")),
             no_color: variable("NO_COLOR"),
             path: variable("PATH"),
+            store_key: text("OUTGATE_STORE_KEY").map(|text| KeyText(Zeroizing::new(text))),
             root: nix::unistd::geteuid().is_root(),
             variables: std::env::vars_os().collect(),
         }

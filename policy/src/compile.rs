@@ -18,8 +18,9 @@ use crate::id::EnvironmentId;
 use crate::policy::Policy;
 use crate::problem::Problems;
 
-use object::Object;
-use report::{Report, quoted};
+pub use object::Object;
+pub use report::Report;
+use report::quoted;
 
 /// Compiles an environment file for an operator who opened no addresses.
 ///

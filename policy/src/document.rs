@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, Serializer};
 
 use crate::problem::Problem;
 
@@ -16,28 +17,37 @@ use crate::problem::Problem;
 pub(crate) const MAX_BYTES: usize = 64 << 20;
 
 /// A JSON value. Nesting is bounded by serde_json, at 128.
-#[derive(Debug)]
-pub(crate) enum Document {
+#[derive(Clone, PartialEq)]
+pub enum Document {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool(bool),
+    /// A number, as exact as it was written.
     Number(serde_json::Number),
+    /// A string.
     String(String),
+    /// A list.
     Array(Vec<Document>),
+    /// An object, its fields in the order of the text.
     Object(Vec<(String, Document)>),
 }
 
 /// Where in a document one is; made on the way down, written out only for a problem.
 #[derive(Copy, Clone)]
-pub(crate) enum Place<'a> {
+pub enum Place<'a> {
+    /// The text as a whole.
     Root,
+    /// A field of an object.
     Key(&'a Place<'a>, &'a str),
+    /// An item of a list.
     Index(&'a Place<'a>, usize),
 }
 
 impl Document {
     /// Reads a whole text. A syntax error is the only problem of its text; repeated keys are all
     /// reported, along with the tree that has the first of each.
-    pub(crate) fn read(text: &str) -> Result<(Document, Vec<Problem>), Problem> {
+    pub fn read(text: &str) -> Result<(Document, Vec<Problem>), Problem> {
         if text.len() > MAX_BYTES {
             let message =
                 format!("the file has {} bytes; at most {MAX_BYTES} are read", text.len());
@@ -55,7 +65,7 @@ impl Document {
     }
 
     /// What it is, for "expected …, found …". Never the value: it may be a secret.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Document::Null => "null",
             Document::Bool(_) => "true or false",
@@ -63,6 +73,28 @@ impl Document {
             Document::String(_) => "a string",
             Document::Array(_) => "a list",
             Document::Object(_) => "an object",
+        }
+    }
+}
+
+/// Only the kind: a value may be a secret.
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())
+    }
+}
+
+impl Serialize for Document {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Document::Null => serializer.serialize_unit(),
+            Document::Bool(value) => serializer.serialize_bool(*value),
+            Document::Number(number) => number.serialize(serializer),
+            Document::String(text) => serializer.serialize_str(text),
+            Document::Array(items) => serializer.collect_seq(items),
+            Document::Object(fields) => {
+                serializer.collect_map(fields.iter().map(|(key, value)| (key, value)))
+            }
         }
     }
 }
@@ -75,11 +107,13 @@ pub fn refuse_repeated_keys(text: &str) -> Result<(), Problem> {
 }
 
 impl<'a> Place<'a> {
-    pub(crate) fn key(&'a self, key: &'a str) -> Place<'a> {
+    /// The field `key` of what stands here.
+    pub fn key(&'a self, key: &'a str) -> Place<'a> {
         Place::Key(self, key)
     }
 
-    pub(crate) fn index(&'a self, index: usize) -> Place<'a> {
+    /// The item `index` of what stands here.
+    pub fn index(&'a self, index: usize) -> Place<'a> {
         Place::Index(self, index)
     }
 }

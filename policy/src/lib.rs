@@ -65,9 +65,9 @@ pub use address::{
     is_local_name,
 };
 pub use authority::{Authority, AuthorityError};
-pub use compile::{compile, compile_under};
+pub use compile::{Object, Report, compile, compile_under};
 pub use destination::{Destination, Scheme};
-pub use document::refuse_repeated_keys;
+pub use document::{Document, Place, refuse_repeated_keys};
 pub use entry::{Protocol, Strip, TlsMode};
 pub use environment::{Environment, is_environment_document};
 pub use header_rule::{HeaderRuleError, injectable_name, injectable_value};
@@ -78,4 +78,4 @@ pub use policy::{Policy, Request};
 pub use problem::{Problem, Problems};
 pub use source::{Source, Target, TargetError};
 pub use variable::EnvValue;
-pub use verdict::{Denial, Reason, RequestVerdict, TunnelVerdict, excerpt};
+pub use verdict::{Denial, Named, Reason, RequestVerdict, TunnelVerdict, excerpt};

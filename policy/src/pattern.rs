@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use crate::address::embedded_ipv4;
+use crate::address::{AddressClass, embedded_ipv4};
 use crate::authority::split;
 use crate::host::{Host, HostError, Name, PortError, parse_port};
 
@@ -63,6 +63,21 @@ impl HostPattern {
         let port = port.map(parse_port).transpose()?;
         let host = &text[..host.len()];
         Ok((parse_host(host)?, port))
+    }
+
+    /// Whether it covers `host`.
+    pub fn matches(&self, host: &Host) -> bool {
+        match (self, host) {
+            (HostPattern::Exact(name), Host::Name(other)) => name == other,
+            (HostPattern::Subdomains(name), Host::Name(other)) => {
+                other.parents().any(|parent| parent == name.as_str())
+            }
+            (HostPattern::Any, Host::Name(name)) => name.labels() >= 2,
+            (HostPattern::Any, Host::Address(address)) => AddressClass::of(*address).is_none(),
+            (HostPattern::Address(address), Host::Address(other)) => *address == reached(*other),
+            (HostPattern::Exact(_) | HostPattern::Subdomains(_), Host::Address(_))
+            | (HostPattern::Address(_), Host::Name(_)) => false,
+        }
     }
 }
 
@@ -181,6 +196,28 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(read(text).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn covers_what_the_look_up_would_find() {
+        let table = [
+            ("a.test", "A.test.", true),
+            ("a.test", "b.a.test", false),
+            ("*.a.test", "c.b.a.test", true),
+            ("*.a.test", "a.test", false),
+            ("*.a.test", "xa.test", false),
+            ("*", "a.test", true),
+            ("*", "single", false),
+            ("*", "11.22.33.44", true),
+            ("*", "10.0.0.1", false),
+            ("11.22.33.44", "[::ffff:11.22.33.44]", true),
+            ("11.22.33.44", "a.test", false),
+        ];
+        for (pattern, host, expected) in table {
+            let (read, _) = HostPattern::parse(pattern).expect("a pattern");
+            let host = Host::from_wire(host.as_bytes()).expect("a host");
+            assert_eq!(read.matches(&host), expected, "{pattern} {host}");
         }
     }
 

@@ -10,9 +10,12 @@ mod injection;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use http::HeaderName;
+
 use crate::address::{AddressClass, is_local_name};
 use crate::destination::{Destination, Scheme};
 use crate::entry::{Entry, Protocol};
+use crate::id::CredentialId;
 use crate::path::ComparedPath;
 use crate::pattern::HostPattern;
 use crate::verdict::{Denial, RequestVerdict, TunnelVerdict};
@@ -81,6 +84,27 @@ impl Policy {
         self.disabled
     }
 
+    /// Whether an entry other than `*` allows something there: where a value whose owner named no
+    /// domains may go.
+    pub fn names(&self, to: &Destination) -> bool {
+        let narrower = |entry: &Entry| !entry.deny && entry.pattern != HostPattern::Any;
+        self.matching(to).is_ok_and(|groups| {
+            groups
+                .most_specific_first()
+                .any(|group| self.at_port(group, to.port).any(|(_, entry)| narrower(entry)))
+        })
+    }
+
+    /// Entries that name a credential: their index, its id, and the headers set beside it.
+    pub fn credentials(
+        &self,
+    ) -> impl Iterator<Item = (usize, &CredentialId, impl Iterator<Item = &HeaderName>)> {
+        self.entries.iter().enumerate().filter_map(|(index, entry)| {
+            let headers = entry.headers.iter().map(|(name, _)| name);
+            entry.credential.as_ref().map(|id| (index, id, headers))
+        })
+    }
+
     /// Whether a connection may be opened at all, before anything is known of the requests that it
     /// will carry. Method and path are judged with each of those.
     pub fn judge_tunnel(&self, to: &Destination) -> Result<TunnelVerdict, Denial> {
@@ -110,13 +134,15 @@ impl Policy {
             entry.matches_method(request.method) && entry.matches_path(path.as_ref())
         };
 
-        let mut deciding = self.at_port(groups.deciding(), to.port);
+        let deciding = self.at_port(groups.deciding(), to.port);
         if let Some((index, _)) = deciding.clone().find(|(_, entry)| entry.deny && matches(entry)) {
             return Err(Refusing(to).by_entry(index));
         }
-        let Some((index, entry)) = deciding.find(|(_, entry)| !entry.deny && matches(entry)) else {
+        let mut deciding = deciding.filter(|(_, entry)| !entry.deny && matches(entry));
+        let Some((index, entry)) = deciding.next() else {
             return Err(self.no_entry_for_request(&groups, request));
         };
+        let plaintext = entry.allow_plaintext && deciding.all(|(_, entry)| entry.allow_plaintext);
         if entry.protocol == Protocol::Tcp {
             return Err(Refusing(to).http_over_tcp(index));
         }
@@ -130,7 +156,7 @@ impl Policy {
                 }
             }
         }
-        merged.into_verdict(index, request)
+        merged.into_verdict(index, plaintext, request)
     }
 
     /// The groups of entries whose domain matches, or why there are none.

@@ -21,7 +21,8 @@ pub struct Problems {
 }
 
 impl Problem {
-    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
+    /// A problem at `path`. The message quotes no secret.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { path: path.into(), message: message.into() }
     }
 }

@@ -27,9 +27,11 @@ pub struct RequestVerdict {
     /// Headers to set, each once, values marked sensitive.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Credentials to apply, the most specific entry's first.
-    pub credentials: SmallVec<[CredentialId; 1]>,
+    pub credentials: SmallVec<[Named; 1]>,
     /// Every entry that injects allows plain HTTP.
     pub allow_plaintext: bool,
+    /// Every entry that decides allows it: what a placeholder stands for may go over plain HTTP.
+    pub allow_plaintext_placeholders: bool,
     /// Injected values that come back are replaced.
     pub scrub: bool,
     /// `Set-Cookie` is removed from the response.
@@ -40,8 +42,18 @@ pub struct RequestVerdict {
     pub strip: Vec<Strip>,
 }
 
+/// A credential that an entry names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its id.
+    pub id: CredentialId,
+    /// So many of the verdict's headers are set by more specific entries, and win over what the
+    /// credential sets.
+    pub behind: usize,
+}
+
 impl RequestVerdict {
-    /// Whether anything is put on the wire that the client didn't send.
+    /// Whether the entries put anything on the wire that the client didn't send.
     pub fn injects(&self) -> bool {
         !self.headers.is_empty() || !self.credentials.is_empty()
     }

@@ -246,9 +246,40 @@ fn names_each_credential_once_most_specific_first() {
         {"domain": "api.example.com", "credential": "wide"},
     ]));
     let verdict = request(&policy, "GET", "https://api.example.com/").expect("allowed");
-    let ids: Vec<_> = verdict.credentials.iter().map(|id| id.as_str()).collect();
+    let ids: Vec<_> = verdict.credentials.iter().map(|named| named.id.as_str()).collect();
     assert_eq!(ids, ["wide", "team"]);
     assert!(verdict.injects());
+}
+
+#[test]
+fn says_which_headers_win_over_a_credential() {
+    let policy = policy(json!([
+        {"domain": "*.test", "transform": {"X-Wide": "1"}, "credential": "wide"},
+        {"domain": "a.test", "transform": {"X-Own": "1", "Authorization": "mine"}},
+        {"domain": "b.test", "transform": {"X-Own": "1"}, "credential": "own"},
+    ]));
+    let behind = |url: &str| -> Vec<_> {
+        let verdict = request(&policy, "GET", url).expect("allowed");
+        verdict.credentials.iter().map(|named| (named.id.to_string(), named.behind)).collect()
+    };
+    assert_eq!(behind("https://a.test/"), [("wide".to_owned(), 2)]);
+    assert_eq!(behind("https://b.test/"), [("own".to_owned(), 0), ("wide".to_owned(), 1)]);
+}
+
+#[test]
+fn placeholders_go_over_plain_http_where_every_deciding_entry_allows_it() {
+    let policy = policy(json!([
+        {"domain": "a.test", "allow_plaintext": true},
+        {"domain": "b.test", "allow_plaintext": true},
+        {"domain": "b.test"},
+        {"domain": "c.test", "allow_plaintext": true},
+        {"domain": "c.test", "methods": ["POST"]},
+        {"domain": "*.test"},
+    ]));
+    for (host, expected) in [("a", true), ("b", false), ("c", true), ("d", false)] {
+        let verdict = request(&policy, "GET", &format!("http://{host}.test/")).expect("allowed");
+        assert_eq!(verdict.allow_plaintext_placeholders, expected, "{host}");
+    }
 }
 
 #[test]

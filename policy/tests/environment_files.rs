@@ -311,7 +311,6 @@ fn loads_entries_for_addresses_that_the_operator_opened() {
 fn refuses_what_has_no_effect_yet() {
     let table = [
         ("scrub", json!(true)),
-        ("strip", json!(["X-Api-Key", "query:key"])),
         ("drop_set_cookie", json!(true)),
         ("websocket_text", json!(true)),
         ("origin", json!({"roots": "corp.pem", "min_tls": "1.3"})),
@@ -323,8 +322,6 @@ fn refuses_what_has_no_effect_yet() {
             "not supported yet",
         );
     }
-    let env = json!({"env": {"MODE": "test", "KEY": {"credential": "k"}}, "network": "disabled"});
-    assert_eq!(problems(&env.to_string()), ["env.KEY: not supported yet"]);
 }
 
 #[test]

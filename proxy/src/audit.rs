@@ -11,5 +11,5 @@ mod tally;
 
 pub(crate) use self::record::{Beginning, Milestone, Record};
 pub(crate) use self::sink::SinkFull;
-pub use self::sink::{AuditSink, AuditWriter};
+pub use self::sink::{AuditSink, AuditWriter, CredentialChange};
 pub use self::tally::Tally;

@@ -46,7 +46,7 @@ async fn explicit(gateway: Arc<Gateway>, accepted: Accepted) {
             let (tunnel, passage) = *opened;
             Box::pin(tunnel::run(Arc::clone(&gateway), tunnel, passage, io)).await;
         }
-        Some(Next::Upgrade(upgrade)) => Box::pin(splice(*upgrade, io, limits)).await,
+        Some(Next::Upgrade(upgrade)) => Box::pin(splice(*upgrade, io, &gateway)).await,
         None => end(&gateway, door.beginning(), None, io, ended).await,
     }
 }

@@ -4,14 +4,21 @@
 //! yes: a [`TunnelGrant`] for a tunnel, a [`RequestPermit`] for one request. Whatever forwards
 //! demands one of them.
 
+mod asked;
+mod equip;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue};
+use outgate_credentials::{Applied, Used, holds_placeholders};
 use outgate_policy::{
-    Denial, Destination, Host, Protocol, Reason, Request, Scheme, TlsMode, TunnelVerdict,
+    Denial, Destination, Host, Protocol, Reason, Request, RequestVerdict, TlsMode, TunnelVerdict,
 };
+use smallvec::SmallVec;
 
+pub(crate) use self::asked::{Asked, revoked};
+pub(crate) use self::equip::equip;
 use crate::audit::Record;
 use crate::exchange::RequestHead;
 use crate::names::Meaning;
@@ -44,7 +51,9 @@ pub(crate) enum Mode {
 pub(crate) struct RequestPermit {
     head: RequestHead,
     snapshot: Arc<Snapshot>,
-    injections: Vec<(HeaderName, HeaderValue)>,
+    verdict: RequestVerdict,
+    applied: SmallVec<[Applied; 1]>,
+    used: Used,
 }
 
 /// Judges a tunnel.
@@ -67,16 +76,8 @@ pub(crate) fn permit(
     let snapshot = environment.snapshot();
     let judged = snapshot.policy.judge_request(&asked(&head));
     let verdict = under_names(judged, head.destination(), environment)?;
-    if let Some(credential) = verdict.credentials.first() {
-        record.uses_credentials(&verdict.credentials);
-        let message = format!(
-            "network.allowlist[{}] needs the credential {credential}, which is not stored",
-            verdict.entry
-        );
-        return Err(Denial::new(Reason::CredentialUnavailable, message));
-    }
     record.permitted(verdict.entry, verdict.headers.iter().map(|(name, _)| name));
-    Ok(RequestPermit { head, snapshot, injections: verdict.headers })
+    Ok(RequestPermit { head, snapshot, verdict, applied: SmallVec::new(), used: Used::new() })
 }
 
 /// What policy says of `destination`, unless that is an address of the gateway's own DNS: those that
@@ -97,21 +98,8 @@ fn under_names<T>(
     judged.map_err(|denial| denial.in_environment(environment.id()))
 }
 
-/// Ready once what was begun as `asked`, over a connection to `address`, would not begin so today:
-/// it is no longer permitted, its address is shut, or what was injected has changed.
-pub(crate) async fn revoked(environment: &Environment, asked: &Asked, address: SocketAddr) {
-    let mut changes = environment.changes();
-    loop {
-        let Snapshot { policy, addresses } = &*environment.snapshot();
-        let verdict = policy.judge_request(&asked.request());
-        let permitted = verdict.is_ok_and(|verdict| verdict.headers == asked.injections);
-        if !permitted || addresses.judge(address).is_err() || changes.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-/// The same for a tunnel whose bytes nobody reads: it would not be opened today, or to carry less.
+/// Ready once a tunnel whose bytes nobody reads, with a connection to `address`, would not be opened
+/// today, or to carry less.
 pub(crate) async fn withdrawn(environment: &Environment, terms: &Terms, address: SocketAddr) {
     let mut changes = environment.changes();
     loop {
@@ -120,36 +108,6 @@ pub(crate) async fn withdrawn(environment: &Environment, terms: &Terms, address:
         let permitted = verdict.is_ok_and(|verdict| terms.are_covered_by(&verdict));
         if !permitted || addresses.judge(address).is_err() || changes.changed().await.is_err() {
             return;
-        }
-    }
-}
-
-/// What a long-lived exchange asked for, to be judged again.
-pub(crate) struct Asked {
-    destination: Destination,
-    scheme: Scheme,
-    method: Method,
-    path: String,
-    injections: Vec<(HeaderName, HeaderValue)>,
-}
-
-impl Asked {
-    pub(crate) fn of(head: &RequestHead, injections: &[(HeaderName, HeaderValue)]) -> Asked {
-        Asked {
-            destination: head.destination().clone(),
-            scheme: head.scheme(),
-            method: head.method().clone(),
-            path: head.path().to_owned(),
-            injections: injections.to_vec(),
-        }
-    }
-
-    fn request(&self) -> Request<'_> {
-        Request {
-            destination: &self.destination,
-            scheme: self.scheme,
-            method: self.method.as_str(),
-            path: &self.path,
         }
     }
 }
@@ -208,8 +166,41 @@ impl Terms {
 }
 
 impl RequestPermit {
+    /// Whether the entries' own headers are all that is put on it: so it is for most requests.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.verdict.credentials.is_empty()
+            && self.verdict.strip.is_empty()
+            && !holds_placeholders(self.head.headers(), self.head.target())
+    }
+
+    /// Whether an origin that refuses it may be answered with another token.
+    pub(crate) fn may_be_renewed(&self) -> bool {
+        !self.verdict.credentials.is_empty()
+    }
+
+    /// The same, before anything is put on it.
+    pub(crate) fn copy(&self) -> RequestPermit {
+        RequestPermit {
+            head: self.head.clone(),
+            snapshot: Arc::clone(&self.snapshot),
+            verdict: self.verdict.clone(),
+            applied: SmallVec::new(),
+            used: Used::new(),
+        }
+    }
+
+    /// What stored credentials put on it.
+    pub(crate) fn applied(&self) -> &[Applied] {
+        &self.applied
+    }
+
+    /// What a long-lived exchange is judged by again.
+    pub(crate) fn asked(&self) -> Option<Asked> {
+        self.head.is_websocket().then(|| Asked::of(self))
+    }
+
     /// The head, the rules it was judged by, and what is to be injected.
     pub(crate) fn into_parts(self) -> (RequestHead, Arc<Snapshot>, Vec<(HeaderName, HeaderValue)>) {
-        (self.head, self.snapshot, self.injections)
+        (self.head, self.snapshot, self.verdict.headers)
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use outgate_certs::Leaves;
+use outgate_credentials::Credentials;
 use outgate_policy::{Denial, Reason};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -32,6 +33,8 @@ pub struct Parts {
     pub leaves: Leaves,
     /// Names to addresses.
     pub resolver: Resolver,
+    /// What entries and placeholders mean by the ids of credentials.
+    pub credentials: Credentials,
     /// Where audit lines go.
     pub audit: AuditSink,
     /// Where a refused CONNECT is told why.
@@ -57,6 +60,7 @@ pub struct Gateway {
     environments: ArcSwap<Environments>,
     leaves: Leaves,
     resolver: Resolver,
+    credentials: Credentials,
     audit: AuditSink,
     refusals: Refusals,
     captures_ipv6: bool,
@@ -72,8 +76,16 @@ pub(crate) struct Drain(watch::Receiver<bool>);
 impl Gateway {
     /// A gateway that listens nowhere yet.
     pub fn new(parts: Parts) -> Arc<Gateway> {
-        let Parts { limits, environments, leaves, resolver, audit, refusals, captures_ipv6 } =
-            parts;
+        let Parts {
+            limits,
+            environments,
+            leaves,
+            resolver,
+            credentials,
+            audit,
+            refusals,
+            captures_ipv6,
+        } = parts;
         let environments = ArcSwap::from_pointee(environments);
         let drain = watch::Sender::new(false);
         let strangers = Arc::new(Semaphore::new(limits.strangers));
@@ -82,6 +94,7 @@ impl Gateway {
             environments,
             leaves,
             resolver,
+            credentials,
             audit,
             refusals,
             captures_ipv6,
@@ -157,6 +170,11 @@ impl Gateway {
 
     pub(crate) fn resolver(&self) -> &Resolver {
         &self.resolver
+    }
+
+    /// What the ids of credentials mean.
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// Where audit lines go.

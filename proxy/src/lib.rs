@@ -37,10 +37,11 @@ mod listener;
 mod names;
 mod resolve;
 mod snapshot;
+mod tokens;
 mod tunnel;
 mod upstream;
 
-pub use self::audit::{AuditSink, AuditWriter, Tally};
+pub use self::audit::{AuditSink, AuditWriter, CredentialChange, Tally};
 pub use self::dns::DnsListener;
 pub use self::egress::{Content, ContentError, Egress, Purpose};
 pub use self::gateway::{Gateway, Parts, Refusals};
@@ -50,3 +51,4 @@ pub use self::limits::Limits;
 pub use self::listener::Listener;
 pub use self::resolve::Resolver;
 pub use self::snapshot::{Environment, Snapshot};
+pub use self::tokens::TokenEndpoints;

@@ -5,6 +5,8 @@
 //! sessions, upstream connections, the names behind its DNS answers, the count of its clients.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use outgate_certs::{CertsError, ClientTls, OriginRoots, OriginTls};
@@ -35,6 +37,8 @@ pub struct Environment {
     snapshot: ArcSwap<Snapshot>,
     changes: watch::Sender<()>,
     connections: Arc<Semaphore>,
+    /// Seconds since 1970, 0 for never.
+    last_used: AtomicU64,
     places: usize,
     pub(crate) client_tls: ClientTls,
     pub(crate) origin_tls: OriginTls,
@@ -59,6 +63,7 @@ impl Environment {
             snapshot: ArcSwap::from_pointee(snapshot),
             changes: watch::Sender::new(()),
             connections: Arc::new(Semaphore::new(limits.connections)),
+            last_used: AtomicU64::new(0),
             places: limits.connections,
             client_tls: ClientTls::new(ALPN)?,
             origin_tls: OriginTls::new(roots, ALPN)?,
@@ -99,6 +104,12 @@ impl Environment {
         self.places - self.connections.available_permits()
     }
 
+    /// When a client connected last.
+    pub fn last_used(&self) -> Option<SystemTime> {
+        let seconds = self.last_used.load(Ordering::Relaxed);
+        (seconds > 0).then(|| UNIX_EPOCH + Duration::from_secs(seconds))
+    }
+
     /// Tells of every [`Environment::replace`] from now on.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
@@ -106,6 +117,8 @@ impl Environment {
 
     /// A place for one more client connection, if there is one.
     pub(crate) fn connection(&self) -> Option<OwnedSemaphorePermit> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.last_used.store(since.as_secs(), Ordering::Relaxed);
         Arc::clone(&self.connections).try_acquire_owned().ok()
     }
 

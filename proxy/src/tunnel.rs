@@ -157,7 +157,7 @@ where
     let (io, ended) = serve::http1(io, &door, deadlines, limits, gateway.draining()).await;
     settle(door.take_record(), &ended);
     match door.take_upgrade() {
-        Some(upgrade) => exchange::splice(*upgrade, io, limits).await,
+        Some(upgrade) => exchange::splice(*upgrade, io, &gateway).await,
         None => end(&gateway, door.beginning(), Some(door.target()), io, ended).await,
     }
 }

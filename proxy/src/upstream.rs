@@ -18,4 +18,4 @@ pub(crate) use self::frame::Framing;
 pub(crate) use self::lease::Lease;
 pub(crate) use self::pool::Pool;
 pub(crate) use self::send::{Route, send};
-pub(crate) use self::tls::server_name;
+pub(crate) use self::tls::{handshake, server_name};

@@ -10,6 +10,7 @@ use std::thread;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use outgate_certs::{Authority, Leaves, OriginRoots};
+use outgate_credentials::{Credentials, LocalStore};
 use outgate_policy::{AddressConfig, AddressRules, compile};
 use outgate_proxy::{
     AuditSink, Clients, Environment, Environments, Gateway, Ingress, Limits, Listener, Ownership,
@@ -68,11 +69,13 @@ fn gateway(origin: SocketAddr) -> SocketAddr {
     let (audit, writer) = AuditSink::new(limits.audit_wait);
     thread::spawn(move || writer.run(std::io::sink(), |_| {}));
     let resolver = Resolver::from_hosts("127.0.0.1 origin.example.test\n", &limits);
+    let store = LocalStore::in_memory().expect("a store");
     let parts = Parts {
         leaves: Leaves::new(authority, 100).expect("a key"),
         resolver: resolver.expect("a valid hosts file"),
         limits,
         environments,
+        credentials: Credentials::open(Arc::new(store)).expect("no credentials"),
         audit,
         refusals: Refusals::Status,
         captures_ipv6: false,

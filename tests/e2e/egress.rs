@@ -70,7 +70,10 @@ impl Scene {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let entered = runtime.enter();
+        let store = outgate_credentials::LocalStore::in_memory().expect("a store");
+        let credentials = outgate_credentials::Credentials::open(Arc::new(store));
         let gateway = Inner::new(Parts {
+            credentials: credentials.expect("no credentials"),
             leaves: Leaves::new(authority, 10).expect("a key"),
             resolver: Resolver::system(&limits),
             limits,

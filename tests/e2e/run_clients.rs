@@ -1,11 +1,12 @@
 //! Do real clients in a sandbox reach what is allowed, without knowing of a gateway?
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use outgate_tests::command::{Finished, clean, run};
 use outgate_tests::prelude::*;
+use outgate_tests::repository;
 use outgate_tests::wait::SOON;
 use serde_json::Value;
 
@@ -77,8 +78,8 @@ fn a_repository_is_cloned_before_the_command_starts() {
     isolated(|| {
         let world = world!();
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let served = repository(folder.path());
-        let origin = world.https("api.example.com").script(files(served)).start();
+        let served = repository::make(folder.path(), "hello");
+        let origin = world.https("api.example.com").script(repository::serve(served)).start();
         let source = |target: &str| {
             json!({"type": "repository", "source": format!("{URL}o/r"), "target": target,
                    "read_only": true})
@@ -100,33 +101,4 @@ fn a_repository_is_cloned_before_the_command_starts() {
         assert!(finished.stderr.contains("cloning https://api.example.com/o/r"), "{finished:?}");
         assert_eq!(origin.requests().len(), before);
     });
-}
-
-/// A bare repository with one commit, as a plain web server offers it.
-fn repository(folder: &Path) -> PathBuf {
-    let script = "git init -q work && cd work && echo hello > README && git add README && \
-                  git -c user.name=t -c user.email=t@example.test commit -qm first && cd .. && \
-                  git clone -q --bare work served && git -C served update-server-info";
-    let mut shell = Command::new("/bin/sh");
-    clean(&mut shell).args(["-c", script]).current_dir(folder).env("HOME", folder);
-    let made = run(&mut shell, b"", SOON * 2);
-    assert_eq!(made.code(), 0, "{made:?}");
-    folder.join("served")
-}
-
-/// Answers `/o/r/NAME` with the file of this name.
-fn files(served: PathBuf) -> Box<origin::Script> {
-    Box::new(move |connection: &mut Connection| {
-        while let Some(request) = connection.request() {
-            let path = request.target.split('?').next().unwrap_or_default();
-            let file = path.strip_prefix("/o/r/").map(|name| served.join(name));
-            let answer = match file.and_then(|file| fs::read(file).ok()) {
-                Some(content) => scripts::ok(content),
-                None => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(),
-            };
-            if !connection.send(answer) {
-                return;
-            }
-        }
-    })
 }

@@ -42,6 +42,7 @@ pub mod network;
 pub mod origin;
 pub mod pki;
 pub mod pty;
+pub mod repository;
 pub mod run;
 pub mod secrets;
 mod transport;

@@ -13,12 +13,14 @@ use nix::sys::socket::{
     Backlog, SockFlag, SockProtocol, SockType, SockaddrLike, SockaddrStorage, bind, listen,
     setsockopt, socket,
 };
+use outgate_policy::EnvironmentId;
 use outgate_proxy::{DnsListener, Environments, Ingress, Listener, Ownership};
 
 use crate::config::{BindAddress, ClientListener, Settings, Way};
 use crate::environments::ownership;
 use crate::failure::Failure;
 use crate::management::bind_unix;
+use crate::sandbox;
 
 /// How often a port that is free for UDP alone is given up for another.
 const PORT_TRIES: usize = 16;
@@ -44,6 +46,21 @@ impl Sockets {
             sockets.add(listener, owner)?;
         }
         Ok(sockets)
+    }
+
+    /// Those of a sandbox: this environment's, since nobody else can reach them. Their addresses are
+    /// of another network than the one that the gateway dials in, so they are none of its own there.
+    pub(crate) fn of_sandbox(inside: sandbox::Sockets, id: &EnvironmentId) -> io::Result<Sockets> {
+        let transparent = inside.transparent.into_iter();
+        let transparent =
+            transparent.map(|socket| Listener::sealed(Ingress::Transparent, socket, id.clone()));
+        let names = inside.dns_udp.into_iter().zip(inside.dns_tcp);
+        let names = names.map(|(udp, tcp)| DnsListener::sealed(udp, tcp, id.clone()));
+        Ok(Sockets {
+            listeners: transparent.collect::<Result<_, _>>()?,
+            names: names.collect::<Result<_, _>>()?,
+            addresses: Vec::new(),
+        })
     }
 
     /// Other handles to the same sockets, for another worker.

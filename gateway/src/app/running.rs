@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use outgate_credentials::Credentials;
 use outgate_proxy::{AuditWriter, DnsListener, Egress, Environments, Gateway, Listener, Purpose};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc as tokio_mpsc, watch};
@@ -19,9 +20,10 @@ use super::App;
 use crate::audit::AuditOutput;
 use crate::environments::Problem;
 use crate::failure::Failure;
-use crate::management::{Management, ManagementKey, Shown};
+use crate::management::{Changed, Management, ManagementKey, Shown};
 use crate::metrics::Metrics;
 use crate::reload::Reloader;
+use crate::supply::{Keeping, Supplier, Supply};
 
 /// What the last audit lines have to be written, once nothing runs any more: a disk that is full
 /// must not keep the process for ever.
@@ -37,7 +39,9 @@ pub(crate) struct Running {
     management: JoinHandle<()>,
     reloader: JoinHandle<()>,
     reloading: Arc<Notify>,
-    /// Ends the two.
+    supplier: Option<JoinHandle<()>>,
+    supply: Supply,
+    /// Ends the three.
     close: watch::Sender<bool>,
     audit: mpsc::Receiver<()>,
     socket_files: Vec<PathBuf>,
@@ -62,13 +66,29 @@ impl App {
             workers.push(spawn("worker", move || worker.run())?);
         }
         let (close, closed) = watch::channel(false);
-        let shown = shown(&self.gateway, &self.reloader, &self.metrics);
+        let supply = Supply {
+            gateway: Arc::clone(&self.gateway),
+            authority: self.authority,
+            orders: self.reloader.orders(),
+            problems: watch::Sender::new(Vec::new()),
+        };
+        let problems = [self.reloader.problems(), supply.problems.subscribe()];
+        let credentials = self.gateway.credentials().clone();
+        let shown = shown(&self.gateway, problems, &self.metrics);
+        let changed = changed(&self.gateway, &self.reloader);
         let reloading = Arc::new(Notify::new());
         Ok(Running {
             audit: start_audit(self.audit, &self.metrics)?,
-            management: start_management(self.management, self.key, shown, closed.clone())?,
-            reloader: start_reloader(self.reloader, Arc::clone(&reloading), closed)?,
+            management: start_management(
+                self.management,
+                self.key,
+                (shown, changed),
+                closed.clone(),
+            )?,
+            reloader: start_reloader(self.reloader, credentials, Arc::clone(&reloading), closed)?,
             reloading,
+            supplier: None,
+            supply,
             socket_files: self.sockets.files(),
             gateway: self.gateway,
             workers,
@@ -95,6 +115,15 @@ impl Running {
         self.gateway.environments()
     }
 
+    /// Brings the sources of all environments to their places, as long as the gateway runs.
+    pub(crate) fn supply(&mut self, kept: Keeping) -> Result<(), Failure> {
+        let (runtime, closed) = (runtime()?, self.close.subscribe());
+        let supplier = Supplier::new(self.supply.clone(), kept);
+        let run = move || runtime.block_on(supplier.run(closed));
+        self.supplier = Some(spawn("supply", run)?);
+        Ok(())
+    }
+
     /// No new connections; what runs may end within its deadline.
     pub(crate) fn drain(&self) {
         self.gateway.drain();
@@ -114,18 +143,19 @@ impl Running {
     pub(crate) fn join(self) -> Result<(), Failure> {
         let panicked = self.workers.into_iter().filter_map(|worker| worker.join().err()).count();
         self.close.send_replace(true);
-        let (management, reloader) = (self.management.join(), self.reloader.join());
+        let others = [Some(self.management), Some(self.reloader), self.supplier];
+        let others = others.into_iter().flatten().filter_map(|thread| thread.join().err()).count();
         for path in self.socket_files {
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %error, "a socket file is left behind");
             }
         }
-        // The last handle to the sink: its writer ends when all lines are written.
-        drop(self.gateway);
+        // The last handles to the sink: its writer ends when all lines are written.
+        drop((self.gateway, self.supply));
         if self.audit.recv_timeout(LAST_LINES) == Err(RecvTimeoutError::Timeout) {
             return Err(Failure::start("the last audit lines could not be written"));
         }
-        match panicked == 0 && management.is_ok() && reloader.is_ok() {
+        match panicked + others == 0 {
             true => Ok(()),
             false => Err(Failure::start("a thread broke off; the log has its panic")),
         }
@@ -175,12 +205,12 @@ fn start_audit(
 fn start_management(
     management: Management,
     key: ManagementKey,
-    shown: Shown,
+    (shown, changed): (Shown, Changed),
     closed: watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>, Failure> {
     let runtime = runtime()?;
     spawn("management", move || {
-        if let Err(error) = runtime.block_on(management.serve(key, shown, closed)) {
+        if let Err(error) = runtime.block_on(management.serve(key, shown, changed, closed)) {
             tracing::error!(%error, "the management listener ended");
         }
     })
@@ -188,11 +218,20 @@ fn start_management(
 
 fn start_reloader(
     reloader: Reloader,
+    credentials: Credentials,
     asked: Arc<Notify>,
     closed: watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>, Failure> {
     let runtime = runtime()?;
-    spawn("reload", move || runtime.block_on(reloader.run(asked, closed)))
+    spawn("reload", move || {
+        runtime.block_on(async {
+            // Ends with the other: what changes in the store is followed as long as files are.
+            tokio::select! {
+                () = credentials.follow() => {}
+                () = reloader.run(asked, closed) => {}
+            }
+        });
+    })
 }
 
 fn runtime() -> Result<Runtime, Failure> {
@@ -205,17 +244,37 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
     spawned.map_err(|error| Failure::start(format_args!("no thread for {name}: {error}")))
 }
 
-fn shown(gateway: &Arc<Gateway>, reloader: &Reloader, metrics: &Metrics) -> Shown {
+fn changed(gateway: &Arc<Gateway>, reloader: &Reloader) -> Changed {
+    Changed {
+        credentials: gateway.credentials().clone(),
+        audit: gateway.audit().clone(),
+        gateway: Arc::clone(gateway),
+        rules: reloader.rules(),
+        rereads: reloader.rereads(),
+    }
+}
+
+fn shown(
+    gateway: &Arc<Gateway>,
+    problems: [watch::Receiver<Vec<Problem>>; 2],
+    metrics: &Metrics,
+) -> Shown {
     let (probed, scraped) = (Arc::clone(gateway), Arc::clone(gateway));
-    let (problems, metrics) = (reloader.problems(), metrics.clone());
-    let count = problems.clone();
+    let (counted, metrics) = (problems.clone(), metrics.clone());
     Shown {
         missing: Arc::new(move || {
             let audit = probed.audit().is_stalled();
             let checks = [(probed.is_draining(), "draining"), (audit, "audit")];
             checks.into_iter().filter(|(wrong, _)| *wrong).map(|(_, name)| name).collect()
         }),
-        problems: Arc::new(move || problems.borrow().iter().map(Problem::summary).collect()),
-        metrics: Arc::new(move || metrics.render(&scraped, count.borrow().len())),
+        problems: Arc::new(move || {
+            let summaries = |of: &watch::Receiver<Vec<Problem>>| {
+                of.borrow().iter().map(Problem::summary).collect::<Vec<_>>()
+            };
+            problems.iter().flat_map(summaries).collect()
+        }),
+        metrics: Arc::new(move || {
+            metrics.render(&scraped, counted.iter().map(|of| of.borrow().len()).sum())
+        }),
     }
 }

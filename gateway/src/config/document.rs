@@ -120,7 +120,7 @@ pub(super) struct HooksSection {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct StoreSection {
-    pub(super) key_file: Option<Spanned<PathBuf>>,
+    pub(super) key_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -56,7 +56,7 @@ impl Operator {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("outgate.toml");
         fs::write(&config, text).unwrap();
-        let operator = OperatorArgs { config: Some(config), state_dir: None };
+        let operator = OperatorArgs { config: Some(config), ..OperatorArgs::default() };
         Operator { folder, args: ServeArgs { operator, ..ServeArgs::default() } }
     }
 
@@ -200,10 +200,20 @@ fn what_later_work_builds_is_refused_by_name() {
         ("[upstream]\nno_proxy = [\"*.corp\"]\n", "2: upstream.no_proxy"),
         ("[hooks]\nfile = \"h.json\"\n", "2: hooks.file"),
         ("[hooks]\npin = false\n", "2: hooks.pin"),
-        ("[store]\nkey_file = \"k\"\n", "2: store.key_file"),
     ] {
         assert_eq!(complaint(text), format!("{name}: not supported yet"));
     }
+}
+
+#[test]
+fn the_store_opens_with_the_flag_s_key_then_the_variable_s_then_the_file_s() {
+    let mut operator = Operator::wrote("[store]\nkey_file = \"k\"\n");
+    let settings = operator.settings().unwrap();
+    assert_eq!(settings.store_key, StoreKeySource::File(operator.path("k")));
+    operator.args.operator.store_key_file = Some("flag".into());
+    let settings = operator.settings().unwrap();
+    assert_eq!(settings.store_key, StoreKeySource::File("flag".into()));
+    assert_eq!(Operator::wrote("").settings().unwrap().store_key, StoreKeySource::StateFolder);
 }
 
 #[test]

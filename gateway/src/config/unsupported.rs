@@ -10,7 +10,7 @@ use super::document::{Document, EnvironmentSection};
 
 /// The first of them that the file uses, and where.
 pub(super) fn first(document: &Document) -> Option<(&'static str, Range<usize>)> {
-    let Document { upstream, hooks, store, .. } = document;
+    let Document { upstream, hooks, .. } = document;
     let keys = [
         named("upstream.proxy", &upstream.proxy),
         named("upstream.no_proxy", &upstream.no_proxy),
@@ -18,7 +18,6 @@ pub(super) fn first(document: &Document) -> Option<(&'static str, Range<usize>)>
         named("hooks.file", &hooks.file),
         named("hooks.pin", &hooks.pin),
         named("hooks.dangerously_run_hooks_on_host", &hooks.dangerously_run_hooks_on_host),
-        named("store.key_file", &store.key_file),
     ];
     let environments = document.environment.iter().filter_map(environment);
     environments.chain(keys.into_iter().flatten()).next()

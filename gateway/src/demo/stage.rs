@@ -24,7 +24,7 @@ use super::origin::Origin;
 use crate::app::{App, Running};
 use crate::config::{
     AuditFile, BindAddress, ClientListener, ConnectRefusals, EnvironmentSource, KnownBy, Settings,
-    Way,
+    StoreKeySource, Way,
 };
 use crate::failure::Failure;
 use crate::reload::Reread;
@@ -133,6 +133,8 @@ fn settings(folder: &Path, origin: &Origin) -> Settings {
             dangerously_allow: vec![here(origin.port())],
             ..AddressConfig::default()
         },
+        made_environments: false,
+        store_key: StoreKeySource::StateFolder,
         origin_roots: vec![folder.join("origin/ca.pem")],
         // curl shows the body of a refusal only where CONNECT itself succeeded.
         connect_refusals: ConnectRefusals::Inside,

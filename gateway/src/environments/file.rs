@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Digest, SHA256, digest};
-use outgate_policy::{AddressRules, EnvironmentId, Policy, Problems, compile_under};
+use outgate_policy::{EnvironmentId, Policy, Problems, Source};
 use outgate_proxy::{Clients, Environment, Token};
 use serde_json::Value;
 
 use super::Problem;
 use super::list::Listed;
+use super::needed::Under;
 use super::problem::{LAST, NOTHING, WITHOUT_EFFECT};
 use crate::failure::Failure;
 
@@ -23,7 +24,7 @@ pub(super) struct File {
     /// The id that a good text gives; of another, the id that it seems to be about.
     pub(super) said: Result<EnvironmentId, Option<EnvironmentId>>,
     /// What a good text says, if it is news.
-    pub(super) policy: Option<Arc<Policy>>,
+    pub(super) news: Option<News>,
     /// Whose file it is.
     pub(super) assigned: Option<EnvironmentId>,
     /// Its environment as it is served.
@@ -39,28 +40,36 @@ pub(super) struct File {
 #[derive(Clone)]
 pub(super) struct Held {
     pub(super) environment: Arc<Environment>,
+    /// What is brought into its sandbox.
+    pub(super) sources: Arc<[Source]>,
     /// A good text was its policy once; otherwise it is denied everything.
     pub(super) good: bool,
+}
+
+/// What a good text says.
+pub(super) struct News {
+    pub(super) policy: Arc<Policy>,
+    pub(super) sources: Arc<[Source]>,
 }
 
 /// Reads all of `listed`; what each held `before` is still in force.
 pub(super) fn read_all(
     listed: Vec<Listed>,
     before: Vec<File>,
-    rules: &AddressRules,
+    under: &Under<'_>,
     anew: bool,
 ) -> Vec<File> {
     let mut known: HashMap<PathBuf, File> =
         before.into_iter().map(|file| (file.listed.path.clone(), file)).collect();
     let read = |listed: Listed| {
         let before = known.remove(&listed.path);
-        File::read(listed, before, rules, anew)
+        File::read(listed, before, under, anew)
     };
     listed.into_iter().map(read).collect()
 }
 
 impl File {
-    fn read(listed: Listed, before: Option<File>, rules: &AddressRules, anew: bool) -> File {
+    fn read(listed: Listed, before: Option<File>, under: &Under<'_>, anew: bool) -> File {
         let (held, old_token) = match &before {
             Some(before) => (before.held.clone(), before.token.clone()),
             None => (None, None),
@@ -69,7 +78,7 @@ impl File {
             listed,
             fingerprint: None,
             said: Err(None),
-            policy: None,
+            news: None,
             assigned: None,
             held,
             token: None,
@@ -77,12 +86,12 @@ impl File {
             others: Vec::new(),
         };
         file.read_token(old_token);
-        match fs::read_to_string(&file.listed.path) {
+        match file.listed.read() {
             Ok(text) => {
                 file.fingerprint = Some(digest(&SHA256, text.as_bytes()));
                 match before.filter(|before| !anew && before.is_settled(&file)) {
                     Some(before) => (file.said, file.fault) = (before.said, before.fault),
-                    None => file.compile(&text, rules),
+                    None => file.compile(&text, under),
                 }
             }
             Err(error) => {
@@ -103,15 +112,16 @@ impl File {
         in_force && of(self) == of(now)
     }
 
-    fn compile(&mut self, text: &str, rules: &AddressRules) {
+    fn compile(&mut self, text: &str, under: &Under<'_>) {
         let path = &self.listed.path;
-        match compile_under(text, &default_id(path), rules) {
+        match under.compile(text, &default_id(path)) {
             Ok(environment) => {
                 for warning in &environment.warnings {
                     tracing::warn!(file = %path.display(), "{warning}");
                 }
                 self.said = Ok(environment.id);
-                self.policy = Some(Arc::new(environment.policy));
+                let (policy, sources) = (Arc::new(environment.policy), environment.sources.into());
+                self.news = Some(News { policy, sources });
             }
             Err(Problems { problems, .. }) => {
                 let about = seems_about(text, path);
@@ -126,6 +136,10 @@ impl File {
 
     /// A token that can't be read leaves the last one in force, or one that nobody has.
     fn read_token(&mut self, old: Option<Token>) {
+        if let Some(made) = &self.listed.made {
+            self.token = Token::new(&made.proxy_token);
+            return;
+        }
         let Some(path) = &self.listed.known_by.token_file else { return };
         self.token = Some(match read_token(path) {
             Ok(token) => token,
@@ -164,7 +178,8 @@ impl File {
 
     /// The files whose change means something to it.
     pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        [Some(&self.listed.path), self.listed.known_by.token_file.as_ref()].into_iter().flatten()
+        let path = (!self.listed.is_made()).then_some(&self.listed.path);
+        [path, self.listed.known_by.token_file.as_ref()].into_iter().flatten()
     }
 }
 

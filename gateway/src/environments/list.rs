@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Problem;
 use super::file::File;
+use super::made::Made;
 use crate::config::{EnvironmentSource, KnownBy};
 
 /// One file that the operator named, alone or by its folder.
@@ -14,6 +15,30 @@ pub(super) struct Listed {
     pub(super) path: PathBuf,
     pub(super) folder: Option<PathBuf>,
     pub(super) known_by: KnownBy,
+    /// What it says, if it is no file at all.
+    pub(super) made: Option<Made>,
+}
+
+impl Listed {
+    /// One that was made through the API. Its place stands in messages.
+    pub(super) fn made(made: Made) -> Listed {
+        let known_by =
+            KnownBy { source_addresses: made.source_addresses.clone(), ..KnownBy::default() };
+        let path = PathBuf::from(format!("v1beta/environments/{}", made.id));
+        Listed { path, folder: None, known_by, made: Some(made) }
+    }
+
+    pub(super) fn is_made(&self) -> bool {
+        self.made.is_some()
+    }
+
+    /// Its text as it is now, and the id it has if it says none.
+    pub(super) fn read(&self) -> io::Result<String> {
+        match &self.made {
+            Some(made) => Ok(made.text()),
+            None => fs::read_to_string(&self.path),
+        }
+    }
 }
 
 /// Every file that `sources` name, in their order. A folder that can't be read is as it was.
@@ -23,13 +48,14 @@ pub(super) fn list(sources: &[EnvironmentSource], before: &[File]) -> (Vec<Liste
         match source {
             EnvironmentSource::File { path, known_by } => {
                 let (path, known_by) = (path.clone(), known_by.clone());
-                listed.push(Listed { path, folder: None, known_by });
+                listed.push(Listed { path, folder: None, known_by, made: None });
             }
             EnvironmentSource::Directory(folder) => match json_files(folder) {
                 Ok(files) => listed.extend(files.into_iter().map(|path| Listed {
                     path,
                     folder: Some(folder.clone()),
                     known_by: KnownBy::default(),
+                    made: None,
                 })),
                 Err(error) => {
                     problems.push(Problem::unusable(folder, error.to_string()));

@@ -56,7 +56,7 @@ fn named(
 mod tests {
     use std::fs;
 
-    use super::super::tests::roots;
+    use super::super::tests::{no_credentials, roots};
     use super::super::{InForce, address_rules};
     use super::*;
     use crate::cli::{OperatorArgs, ServeArgs};
@@ -72,10 +72,13 @@ mod tests {
         }
         fs::write(path("outgate.toml"), text).unwrap();
         let (config, state_dir) = (Some(path("outgate.toml")), Some(path("state")));
-        let args = ServeArgs { operator: OperatorArgs { config, state_dir }, ..flags };
+        let args = ServeArgs {
+            operator: OperatorArgs { config, state_dir, ..OperatorArgs::default() },
+            ..flags
+        };
         let settings = Settings::resolve(&args, &Surroundings::default()).unwrap();
-        let rules = address_rules(&settings.addresses, &settings.environments)?;
-        let (_, loaded) = InForce::load(&settings, &rules, roots())?;
+        let rules = address_rules(&settings.addresses, &settings.environments, &[])?;
+        let (_, loaded) = InForce::load(&settings, &rules, roots(), no_credentials())?;
         let whose = |one| ownership(one, &loaded.environments, &settings.environments);
         settings.listeners.iter().map(whose).collect()
     }

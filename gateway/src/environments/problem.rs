@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use outgate_policy::EnvironmentId;
+
 /// A file or a folder that can't be used as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
@@ -22,6 +24,8 @@ pub(super) const LAST: &str = "what it said last is in force";
 pub(super) const NOTHING: &str = "everything is denied to its environment";
 /// And where the environment is another file's.
 pub(super) const WITHOUT_EFFECT: &str = "it has no effect";
+/// And while a source is not where it should be.
+const TRIED_AGAIN: &str = "it is tried again later, and the environment's policy is in force";
 
 impl Problem {
     /// Of something that is not there or can't be read at all: the operator's mistake, not that of
@@ -34,6 +38,12 @@ impl Problem {
     /// Of a text that is wrong.
     pub(crate) fn of_text(place: &Path, details: Vec<String>) -> Problem {
         Problem { place: place.to_owned(), details, instead: NOTHING, refuses_start: false }
+    }
+
+    /// Of sources that are not in their places.
+    pub(crate) fn of_sources(id: &EnvironmentId, details: Vec<String>) -> Problem {
+        let place = PathBuf::from(format!("a source of {id}"));
+        Problem { place, details, instead: TRIED_AGAIN, refuses_start: false }
     }
 
     /// Says it to the operator, with every detail.

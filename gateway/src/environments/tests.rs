@@ -32,10 +32,16 @@ pub(super) fn roots() -> OriginRoots {
     roots
 }
 
+pub(super) fn no_credentials() -> Credentials {
+    Credentials::open(Arc::new(outgate_credentials::LocalStore::in_memory().unwrap())).unwrap()
+}
+
 fn settings(environments: Vec<EnvironmentSource>) -> Settings {
     let state_dir = Some("/nowhere".into());
-    let args =
-        ServeArgs { operator: OperatorArgs { config: None, state_dir }, ..ServeArgs::default() };
+    let args = ServeArgs {
+        operator: OperatorArgs { state_dir, ..OperatorArgs::default() },
+        ..ServeArgs::default()
+    };
     Settings { environments, ..Settings::resolve(&args, &Surroundings::default()).unwrap() }
 }
 
@@ -49,8 +55,9 @@ impl Scene {
             fs::write(folder.path().join(name), text).unwrap();
         }
         let sources = sources(&folder);
-        let rules = address_rules(&AddressConfig::default(), &sources)?;
-        let (in_force, last) = InForce::load(&settings(sources.clone()), &rules, roots())?;
+        let rules = address_rules(&AddressConfig::default(), &sources, &[])?;
+        let (in_force, last) =
+            InForce::load(&settings(sources.clone()), &rules, roots(), no_credentials())?;
         Ok(Scene { folder, in_force, sources, rules, last })
     }
 
@@ -281,7 +288,7 @@ fn new_address_rules_are_in_force_with_a_bad_file_too() {
     scene.write("one.json", BROKEN);
     let allow = vec!["10.1.2.0/24".parse().unwrap()];
     let opened = AddressConfig { allow, ..AddressConfig::default() };
-    scene.rules = address_rules(&opened, &scene.sources).unwrap();
+    scene.rules = address_rules(&opened, &scene.sources, &[]).unwrap();
     scene.last = scene.in_force.read(&scene.sources, &scene.rules, true);
     assert_eq!(scene.state(), [("one", true)]);
     assert!(scene.get("one").snapshot().addresses.judge(private).is_ok());
@@ -301,7 +308,7 @@ fn no_sandbox_is_dialled_for_another() {
     let source_addresses = vec!["2a00:1::/64".parse().unwrap()];
     let known_by = KnownBy { source_addresses, ..KnownBy::default() };
     let source = EnvironmentSource::File { path: "one.json".into(), known_by };
-    let rules = address_rules(&AddressConfig::default(), &[source]).unwrap();
+    let rules = address_rules(&AddressConfig::default(), &[source], &[]).unwrap();
     assert!(rules.judge("[2a00:1::7]:443".parse().unwrap()).is_err());
     assert!(rules.judge("[2a00:2::7]:443".parse().unwrap()).is_ok());
 }
@@ -310,7 +317,7 @@ fn no_sandbox_is_dialled_for_another() {
 fn a_rule_without_effect_is_said_in_one_line() {
     let config =
         AddressConfig { allow: vec!["127.0.0.0/8".parse().unwrap()], ..Default::default() };
-    let refused = address_rules(&config, &[]).unwrap_err();
+    let refused = address_rules(&config, &[], &[]).unwrap_err();
     assert_eq!(refused.code(), 1);
     assert!(refused.message().unwrap().starts_with("addresses.allow[0]"), "{refused:?}");
 }

@@ -10,7 +10,12 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
 
-use super::{ManagementKey, Shown};
+use outgate_credentials::Asker;
+
+use super::answer::Refusal;
+use super::credentials::{self, Vault};
+use super::environments::{self, Nursery};
+use super::{Changed, ManagementKey, Shown};
 
 /// A request's body: the largest document that is ever sent here has a few thousand entries.
 const BODY_BYTES: usize = 8 << 20;
@@ -22,9 +27,10 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const KEY_HEADER: &str = "x-goog-api-key";
 
 /// Everything behind the key, and the two probes beside it.
-pub(super) fn router(key: ManagementKey, shown: Shown) -> Router {
+pub(super) fn router(key: ManagementKey, shown: Shown, changed: Changed, asker: Asker) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(metrics).fallback(unknown_path))
+        .merge(changing(changed, asker))
         .fallback(unknown_path)
         .layer(from_fn_with_state(Arc::new(key), require_key))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
@@ -34,6 +40,28 @@ pub(super) fn router(key: ManagementKey, shown: Shown) -> Router {
         .route("/readyz", get(readyz).fallback_service(guarded.clone()))
         .fallback_service(guarded)
         .with_state(shown)
+}
+
+/// Credentials and environments.
+fn changing<S: Clone + Send + Sync + 'static>(changed: Changed, asker: Asker) -> Router<S> {
+    let Changed { credentials, audit, gateway, rules, rereads } = changed;
+    let vault = Vault { credentials: credentials.clone(), audit, asker };
+    let nursery = Nursery { credentials, gateway, rules, rereads };
+    let one_credential =
+        get(credentials::get).patch(credentials::update).delete(credentials::delete);
+    let one_environment =
+        get(environments::get).patch(environments::update).delete(environments::delete);
+    let stored = Router::new()
+        .route("/credentials", get(credentials::list).post(credentials::create))
+        .route("/credentials/{id}", one_credential.fallback(unknown_path))
+        .with_state(vault);
+    let made = Router::new()
+        .route("/environments", get(environments::list).post(environments::create))
+        .route("/environments/{id}", one_environment.fallback(unknown_path))
+        .with_state(nursery);
+    let both = stored.merge(made);
+    // The reference's version, and the one that its SDKs ask for if they are told nothing else.
+    Router::new().nest("/v1beta", both.clone()).nest("/v1", both)
 }
 
 /// The process answers, that is all.
@@ -78,14 +106,9 @@ async fn require_key(
 
 async fn unknown_path(request: Request) -> Response {
     let message = format!("{} {} is not here", request.method(), request.uri().path());
-    error(StatusCode::NOT_FOUND, "NOT_FOUND", &message)
+    Refusal::missing(message).into_response()
 }
 
 fn unauthenticated(message: &str) -> Response {
-    error(StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", message)
-}
-
-fn error(code: StatusCode, status: &str, message: &str) -> Response {
-    let body = json!({"error": {"code": code.as_u16(), "message": message, "status": status}});
-    (code, Json(body)).into_response()
+    Refusal::unauthenticated(message).into_response()
 }

@@ -5,6 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use outgate_certs::{Authority, Leaves};
+use outgate_credentials::LocalStore;
+use outgate_proxy::{Environments, Limits, Parts, Refusals, Resolver};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime;
@@ -17,6 +20,28 @@ struct Running {
     full: Arc<AtomicBool>,
     stop: watch::Sender<bool>,
     ended: std::thread::JoinHandle<()>,
+}
+
+/// Of a gateway that serves nothing.
+fn changed(folder: &std::path::Path) -> Changed {
+    let limits = Limits::default();
+    let authority = Arc::new(Authority::open_or_create(folder).unwrap());
+    let store = LocalStore::in_memory().unwrap();
+    let credentials = Credentials::open(Arc::new(store)).unwrap();
+    let (audit, writer) = AuditSink::new(limits.audit_wait);
+    std::thread::spawn(move || writer.run(std::io::sink(), |_| {}));
+    let gateway = Gateway::new(Parts {
+        leaves: Leaves::new(authority, 1).unwrap(),
+        resolver: Resolver::from_hosts("", &limits).unwrap(),
+        limits,
+        environments: Environments::default(),
+        credentials: credentials.clone(),
+        audit: audit.clone(),
+        refusals: Refusals::Status,
+        captures_ipv6: false,
+    });
+    let rules = watch::channel(AddressRules::default()).1;
+    Changed { credentials, audit, gateway, rules, rereads: None }
 }
 
 impl Running {
@@ -39,10 +64,11 @@ impl Running {
             }),
             metrics: Arc::new(|| "outgate_environments 7\n".to_owned()),
         };
+        let changed = changed(folder.path());
         let (stop, stopped) = watch::channel(false);
         let ended = std::thread::spawn(move || {
             let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(management.serve(key, shown, stopped)).unwrap();
+            runtime.block_on(management.serve(key, shown, changed, stopped)).unwrap();
         });
         Running { folder, full, stop, ended }
     }
@@ -93,7 +119,7 @@ fn says_what_is_missing_when_not_ready() {
 fn everything_else_needs_the_key_even_to_learn_that_it_is_not_there() {
     let running = Running::start();
     let key = running.key();
-    for line in ["GET /v1beta/credentials", "GET /", "POST /healthz", "DELETE /readyz", "GET //"] {
+    for line in ["GET /v1beta/nothing", "GET /", "POST /healthz", "DELETE /readyz", "GET //"] {
         let (status, body) = running.ask(line, &[]);
         assert_eq!((status, &body["error"]["status"]), (401, &json!("UNAUTHENTICATED")), "{line}");
         assert_eq!(body["error"]["code"], 401);

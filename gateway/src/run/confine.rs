@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use outgate_policy::EnvironmentId;
-use outgate_proxy::{DnsListener, Environments, Ingress, Listener};
+use outgate_proxy::Environments;
 
 use super::furnish::Furniture;
 use crate::app::Sockets;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
-use crate::sandbox::{self, Capture, Launched, Plan, Task, blocked_signals};
+use crate::sandbox::{Capture, Launched, Plan, Task, blocked_signals};
 
 /// Launches it, with the gateway's listeners in it.
 pub(super) fn launch(
@@ -32,7 +31,8 @@ pub(super) fn launch(
              other one is refused; `modprobe nf_tables` lets all of them"
         );
     }
-    Ok((launched, serve(sockets, environment.id())?))
+    let sockets = Sockets::of_sandbox(sockets, environment.id()).map_err(Failure::start)?;
+    Ok((launched, sockets))
 }
 
 fn plan(
@@ -48,29 +48,12 @@ fn plan(
         filesystem: furniture.filesystem,
         preparations: furniture.preparations,
         read_only: furniture.read_only,
-        command: Task {
+        command: Some(Task {
             program,
             arguments: words.collect(),
             variables: furniture.variables,
             directory: directory.into(),
-        },
+        }),
         blocked_signals: blocked_signals(),
-    })
-}
-
-/// All of them are this environment's: nobody else can reach them. Their addresses are of another
-/// network than the one that the gateway dials in, so they are none of its own there.
-fn serve(inside: sandbox::Sockets, id: &EnvironmentId) -> Result<Sockets, Failure> {
-    let transparent = inside.transparent.into_iter();
-    let transparent = transparent
-        .map(|socket| Listener::sealed(Ingress::Transparent, socket, id.clone()))
-        .collect::<Result<_, _>>();
-    let names = inside.dns_udp.into_iter().zip(inside.dns_tcp);
-    let names =
-        names.map(|(udp, tcp)| DnsListener::sealed(udp, tcp, id.clone())).collect::<Result<_, _>>();
-    Ok(Sockets {
-        listeners: transparent.map_err(Failure::start)?,
-        names: names.map_err(Failure::start)?,
-        addresses: Vec::new(),
     })
 }

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use outgate_policy::{Environment, compile_under};
+use outgate_credentials::Credentials;
+use outgate_policy::{EnvValue, Environment, compile_under};
 use tempfile::TempDir;
 
 use crate::ca;
 use crate::cli::RunArgs;
-use crate::config::{AuditFile, EnvironmentSource, Settings};
+use crate::config::{EnvironmentSource, Settings};
 use crate::environments::{address_rules, default_id, read_text};
 use crate::failure::Failure;
 use crate::sandbox::{
@@ -66,13 +67,13 @@ impl Root {
 pub(super) fn furnish(
     args: &RunArgs,
     settings: &Settings,
-    surroundings: &Surroundings,
+    (surroundings, credentials): (&Surroundings, &Credentials),
     root: &Root,
     directory: &Path,
 ) -> Result<Furniture, Failure> {
     let home = surroundings.home.as_deref();
     let search = SocketSearch::start(home.into_iter().chain([Path::new("/var")]));
-    let environment = environment(settings)?;
+    let environment = environment(settings, credentials)?;
     for proxy in proxies_in(&environment.env) {
         tracing::warn!("env.{proxy}: no proxy leads out of a sandbox; the variable is left out");
     }
@@ -83,10 +84,12 @@ pub(super) fn furnish(
     let to_do = to_do.map_err(Failure::input)?;
     let trust = TrustFiles::new(&ca::authority(settings)?, &ca::origin_roots(settings)?);
     let sockets = finished(search);
+    let mut hidden = settings.kept_from_sandboxes(args.operator.config.as_deref());
+    hidden.extend(credentials.files());
     let request = FilesystemRequest {
         sandbox_root: root.path(),
         state_dir: &settings.state_dir,
-        files: &hidden_files(args, settings),
+        files: &hidden,
         working_directory: directory,
         home,
         sockets: &sockets,
@@ -112,28 +115,23 @@ fn finished(search: SocketSearch) -> FoundSockets {
     sockets
 }
 
-/// The one that the command runs in, for its variables and sources.
-fn environment(settings: &Settings) -> Result<Environment, Failure> {
+/// The one that the command runs in, for its variables and sources. Where a variable is a stored
+/// credential's, the command gets the placeholder.
+fn environment(settings: &Settings, credentials: &Credentials) -> Result<Environment, Failure> {
     let [EnvironmentSource::File { path, .. }] = settings.environments.as_slice() else {
         return Err(Failure::input("one environment is needed: give --environment FILE"));
     };
-    let rules = address_rules(&settings.addresses, &settings.environments)?;
+    let rules = address_rules(&settings.addresses, &settings.environments, &[])?;
     let compiled = compile_under(&read_text(path)?, &default_id(path), &rules);
-    compiled.map_err(|problems| Failure::input(problems.to_string().replace('\n', "; ")))
-}
-
-/// What has secrets, or what the command must not change: an audit is worth nothing otherwise.
-fn hidden_files(args: &RunArgs, settings: &Settings) -> Vec<PathBuf> {
-    let environments = settings.environments.iter().flat_map(|source| match source {
-        EnvironmentSource::File { path, known_by } => {
-            [Some(path), known_by.token_file.as_ref()].into_iter().flatten()
+    let mut environment =
+        compiled.map_err(|problems| Failure::input(problems.to_string().replace('\n', "; ")))?;
+    for (name, value) in &mut environment.env {
+        if let EnvValue::Credential(id) = value {
+            let placeholder = credentials.placeholder(&environment.id, id);
+            *value = EnvValue::Plain(placeholder.map_err(|error| {
+                Failure::input(format_args!("env.{}: {error}", name.escape_debug()))
+            })?);
         }
-        EnvironmentSource::Directory(folder) => [Some(folder), None].into_iter().flatten(),
-    });
-    let audit = match &settings.audit {
-        AuditFile::Path(path) => Some(path),
-        AuditFile::Unsaid | AuditFile::Stderr => None,
-    };
-    let key = settings.ca.as_ref().map(|ca| &ca.key);
-    environments.chain(&args.operator.config).chain(key).chain(audit).cloned().collect()
+    }
+    Ok(environment)
 }

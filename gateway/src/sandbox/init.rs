@@ -31,7 +31,7 @@ pub(super) fn run(plan: &Plan, channel: Channel, terminal: Option<Terminal>) {
     let mut init = Init { channel, terminal };
     let last = match init.start(plan) {
         Ok(Ok(command)) => init.attend(command).unwrap_or_else(FromInside::failed),
-        Ok(Err(not_run)) => not_run,
+        Ok(Err(none_runs)) => none_runs,
         Err(InsideError::Preparation(PreparationError::Interrupted { signal, .. })) => {
             FromInside::Ended { code: by_signal(signal as i32) }
         }
@@ -47,7 +47,7 @@ struct Init {
 }
 
 impl Init {
-    /// The running command, or what to say where it can't be run.
+    /// The running command, or what to say where none is or can be run.
     fn start(&mut self, plan: &Plan) -> Result<Result<Pid, FromInside>, InsideError> {
         // With the launcher, its parent, which dies with outgate.
         prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)?;
@@ -64,7 +64,7 @@ impl Init {
             filesystem::make_read_only(Path::new(path))?;
         }
         privileges::confine().map_err(InsideError::Confine)?;
-        let task = &plan.command;
+        let Some(task) = &plan.command else { return Ok(Err(FromInside::Ended { code: 0 })) };
         env::set_current_dir(&task.directory).map_err(|error| InsideError::Directory {
             directory: task.directory.clone().into(),
             error,

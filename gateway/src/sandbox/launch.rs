@@ -38,7 +38,7 @@ impl Launched {
     /// Starts a launcher, and waits until the network of its sandbox is there.
     ///
     /// The sandbox dies with the thread that calls this, and its command finds signals as this
-    /// process has them: call it from the first thread, before any signal is caught.
+    /// process has them: for a command, call it from the first thread, before any signal is caught.
     pub(crate) fn launch(plan: &Plan) -> Result<Launched, SandboxError> {
         let (ours, theirs) = UnixStream::pair().map_err(SandboxError::Spawn)?;
         let launcher = Launcher::start(theirs).map_err(SandboxError::Spawn)?;
@@ -56,8 +56,14 @@ impl Launched {
             (other, _) => return Err(SandboxError::Unexpected(format!("{other:?}"))),
         };
         let sockets = sockets.ok_or_else(|| SandboxError::Unexpected("too few sockets".into()))?;
-        terminal::ignore_background_stops().map_err(SandboxError::Spawn)?;
-        let terminal = Terminal::open();
+        // Preparations alone have no use for one.
+        let terminal = match plan.command {
+            Some(_) => {
+                terminal::ignore_background_stops().map_err(SandboxError::Spawn)?;
+                Terminal::open()
+            }
+            None => None,
+        };
         Ok(Launched { sockets, capture, launcher, socket: channel.into_socket(), terminal })
     }
 }

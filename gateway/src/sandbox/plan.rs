@@ -21,8 +21,8 @@ pub(crate) struct Plan {
     pub(crate) preparations: Vec<Preparation>,
     /// What becomes read-only between the two.
     pub(crate) read_only: Vec<OsString>,
-    /// What the sandbox is for.
-    pub(crate) command: Task,
+    /// What the sandbox is for; without it, that is the preparations.
+    pub(crate) command: Option<Task>,
     /// Signals that were blocked when outgate was started: the command's too, as `env` has it.
     pub(crate) blocked_signals: Vec<i32>,
 }

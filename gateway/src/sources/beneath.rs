@@ -61,6 +61,11 @@ impl Folder {
         Ok(Unfinished { folder: self, file: self.create(UNFINISHED)? })
     }
 
+    /// Gives what has this name to another folder, in the place of an empty folder at most.
+    pub(super) fn hand_over(&self, name: &str, to: &Folder) -> io::Result<()> {
+        Ok(renameat(&self.0, name, &to.0, name)?)
+    }
+
     fn step(self, name: &str) -> io::Result<Folder> {
         match mkdirat(&self.0, name, Mode::from_bits_truncate(0o755)) {
             Ok(()) | Err(Errno::EEXIST) => {}

@@ -56,10 +56,7 @@ fn read_object(object: &Object<'_>, report: &mut Report) -> Option<EnvValue> {
             let text = object.string("value", report)?;
             Some(EnvValue::Plain(text.to_owned()))
         }
-        Some(Ok(id)) => {
-            report.refuse_if_not_supported_yet(object.place, "environment_variable");
-            Some(EnvValue::Credential(id))
-        }
+        Some(Ok(id)) => Some(EnvValue::Credential(id)),
         Some(Err(error)) => {
             report.problem(&object.place.key("credential"), error.to_string());
             None

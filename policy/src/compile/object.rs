@@ -4,13 +4,16 @@ use super::report::{Report, did_you_mean, one_of, quoted};
 use crate::document::{Document, Place};
 
 /// A JSON object at its place.
-pub(super) struct Object<'d> {
-    pub(super) place: &'d Place<'d>,
+#[derive(Copy, Clone)]
+pub struct Object<'d> {
+    /// Where it stands.
+    pub place: &'d Place<'d>,
     fields: &'d [(String, Document)],
 }
 
 impl<'d> Object<'d> {
-    pub(super) fn read(
+    /// The object that `document` is; anything else is reported.
+    pub fn read(
         document: &'d Document,
         place: &'d Place<'d>,
         report: &mut Report,
@@ -24,11 +27,13 @@ impl<'d> Object<'d> {
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&'d Document> {
+    /// The value of a field.
+    pub fn get(&self, key: &str) -> Option<&'d Document> {
         self.fields.iter().find(|(known, _)| known == key).map(|(_, value)| value)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'d str, &'d Document)> {
+    /// Every field, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&'d str, &'d Document)> {
         self.fields.iter().map(|(key, value)| (key.as_str(), value))
     }
 
@@ -36,7 +41,8 @@ impl<'d> Object<'d> {
         self.iter().map(|(key, _)| key).filter(|key| !known.contains(key))
     }
 
-    pub(super) fn refuse_unknown(&self, known: &[&str], report: &mut Report) {
+    /// Reports every field but the `known` ones.
+    pub fn refuse_unknown(&self, known: &[&str], report: &mut Report) {
         for key in self.unknown(known) {
             report.problem(&self.place.key(key), unknown_field(key, known));
         }
@@ -48,7 +54,8 @@ impl<'d> Object<'d> {
         }
     }
 
-    pub(super) fn string(&self, key: &str, report: &mut Report) -> Option<&'d str> {
+    /// A string; absent is `None`, anything else is reported.
+    pub fn string(&self, key: &str, report: &mut Report) -> Option<&'d str> {
         match self.get(key)? {
             Document::String(text) => Some(text),
             other => {
@@ -59,7 +66,7 @@ impl<'d> Object<'d> {
     }
 
     /// A string that must be there and not be empty.
-    pub(super) fn required(&self, key: &str, report: &mut Report) -> Option<&'d str> {
+    pub fn required(&self, key: &str, report: &mut Report) -> Option<&'d str> {
         let place = self.place.key(key);
         match self.get(key) {
             None => report.problem(&place, "required"),
@@ -70,12 +77,7 @@ impl<'d> Object<'d> {
     }
 
     /// One of a few words; the first is the default.
-    pub(super) fn word(
-        &self,
-        key: &str,
-        words: &[&'static str],
-        report: &mut Report,
-    ) -> &'static str {
+    pub fn word(&self, key: &str, words: &[&'static str], report: &mut Report) -> &'static str {
         let default = words.first().copied().unwrap_or_default();
         let Some(text) = self.string(key, report) else {
             return default;
@@ -89,7 +91,7 @@ impl<'d> Object<'d> {
     }
 
     /// `true` or `false`; absent is `false`.
-    pub(super) fn flag(&self, key: &str, report: &mut Report) -> bool {
+    pub fn flag(&self, key: &str, report: &mut Report) -> bool {
         match self.get(key) {
             None => false,
             Some(Document::Bool(value)) => *value,
@@ -102,7 +104,7 @@ impl<'d> Object<'d> {
 
     /// A list that has something in it; absent is empty. An empty list that was written would be
     /// read as "nothing" by one person and as "everything" by another.
-    pub(super) fn list(&self, key: &str, report: &mut Report) -> &'d [Document] {
+    pub fn list(&self, key: &str, report: &mut Report) -> &'d [Document] {
         let place = self.place.key(key);
         match self.get(key) {
             None => {}
@@ -116,7 +118,7 @@ impl<'d> Object<'d> {
     }
 
     /// A list of strings, each turned into something; what can't be is reported.
-    pub(super) fn strings<T, E: std::fmt::Display>(
+    pub fn strings<T, E: std::fmt::Display>(
         &self,
         key: &str,
         report: &mut Report,

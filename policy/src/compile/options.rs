@@ -53,7 +53,6 @@ pub(super) fn refuse_what_is_not_supported_yet(
         ("tls", entry.tls == TlsMode::Passthrough),
         ("allow_ech", entry.allow_ech),
         ("scrub", entry.scrub),
-        ("strip", !entry.strip.is_empty()),
         ("drop_set_cookie", entry.drop_set_cookie),
         ("websocket_text", entry.websocket_text),
         ("origin", entry.origin.is_some()),

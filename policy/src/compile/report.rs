@@ -5,18 +5,18 @@ use crate::problem::{Problem, Problems};
 
 /// What the file may say but the gateway can't do yet. It is read and checked like everything
 /// else, then refused, so that nobody relies on a protection that isn't there.
-const NOT_SUPPORTED_YET: &[&str] =
-    &["drop_set_cookie", "environment_variable", "origin", "scrub", "strip", "websocket_text"];
+const NOT_SUPPORTED_YET: &[&str] = &["drop_set_cookie", "origin", "scrub", "websocket_text"];
 
 /// Collects problems and warnings.
 #[derive(Default)]
-pub(super) struct Report {
+pub struct Report {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
 }
 
 impl Report {
-    pub(super) fn problem(&mut self, place: &Place<'_>, message: impl Into<String>) {
+    /// Notes what must be mended. The message quotes no secret.
+    pub fn problem(&mut self, place: &Place<'_>, message: impl Into<String>) {
         self.problems.push(Problem::new(place.to_string(), message));
     }
 
@@ -24,11 +24,13 @@ impl Report {
         self.warnings.push(Problem::new(place.to_string(), message));
     }
 
-    pub(super) fn extend(&mut self, problems: impl IntoIterator<Item = Problem>) {
+    /// Notes problems that were found elsewhere.
+    pub fn extend(&mut self, problems: impl IntoIterator<Item = Problem>) {
         self.problems.extend(problems);
     }
 
-    pub(super) fn wrong_kind(&mut self, place: &Place<'_>, expected: &str, found: &Document) {
+    /// Notes a value of the wrong kind, without the value.
+    pub fn wrong_kind(&mut self, place: &Place<'_>, expected: &str, found: &Document) {
         self.problem(place, format!("expected {expected}, found {}", found.kind()));
     }
 
@@ -40,7 +42,7 @@ impl Report {
     }
 
     /// What was compiled, with the warnings, if there was no problem.
-    pub(super) fn into_result<T>(self, compiled: Option<T>) -> Result<(T, Vec<Problem>), Problems> {
+    pub fn into_result<T>(self, compiled: Option<T>) -> Result<(T, Vec<Problem>), Problems> {
         match compiled {
             Some(compiled) if self.problems.is_empty() => Ok((compiled, self.warnings)),
             _ => Err(Problems { problems: self.problems, warnings: self.warnings }),

@@ -7,14 +7,13 @@ use super::Request;
 use super::denials::Refusing;
 use crate::destination::Scheme;
 use crate::entry::{Entry, Strip};
-use crate::id::CredentialId;
-use crate::verdict::{Denial, RequestVerdict};
+use crate::verdict::{Denial, Named, RequestVerdict};
 
 /// The sum of entries, fed from the strongest to the weakest.
 #[derive(Default)]
 pub(super) struct Merged {
     headers: Vec<(HeaderName, HeaderValue)>,
-    credentials: SmallVec<[CredentialId; 1]>,
+    credentials: SmallVec<[Named; 1]>,
     refuses_plaintext: bool,
     scrub: bool,
     drop_set_cookie: bool,
@@ -24,16 +23,17 @@ pub(super) struct Merged {
 
 impl Merged {
     pub(super) fn add(&mut self, entry: &Entry) {
-        let before = self.headers.len() + self.credentials.len();
+        let behind = self.headers.len();
+        let before = behind + self.credentials.len();
         for (name, value) in &entry.headers {
             if !self.headers.iter().any(|(known, _)| known == name) {
                 self.headers.push((name.clone(), value.clone()));
             }
         }
         if let Some(credential) = &entry.credential
-            && !self.credentials.contains(credential)
+            && !self.credentials.iter().any(|named| named.id == *credential)
         {
-            self.credentials.push(credential.clone());
+            self.credentials.push(Named { id: credential.clone(), behind });
         }
         // An entry whose every header a stronger one sets adds nothing, so it has no say.
         let adds = self.headers.len() + self.credentials.len() > before;
@@ -48,6 +48,7 @@ impl Merged {
     pub(super) fn into_verdict(
         self,
         entry: usize,
+        allow_plaintext_placeholders: bool,
         request: &Request<'_>,
     ) -> Result<RequestVerdict, Denial> {
         let verdict = RequestVerdict {
@@ -55,6 +56,7 @@ impl Merged {
             headers: self.headers,
             credentials: self.credentials,
             allow_plaintext: !self.refuses_plaintext,
+            allow_plaintext_placeholders,
             scrub: self.scrub,
             drop_set_cookie: self.drop_set_cookie,
             websocket_text: self.websocket_text,

@@ -24,6 +24,7 @@ const METHOD_BYTES: usize = 32;
 pub(super) enum Kind {
     Request,
     Tunnel,
+    Credential,
 }
 
 /// What the two legs spoke.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use outgate_policy::EnvironmentId;
+use http::Method;
+use outgate_policy::{CredentialId, EnvironmentId};
 use tokio::sync::{Notify, mpsc};
 
 use super::line::{self, Kind, Line, RecordId};
@@ -48,6 +49,16 @@ struct State {
     unwritten: AtomicUsize,
     written: Notify,
     stalled: AtomicBool,
+}
+
+/// What somebody asked of a stored credential.
+pub struct CredentialChange {
+    /// `POST` creates, `PATCH` changes, `DELETE` deletes.
+    pub method: Method,
+    /// Which one, if that could be read.
+    pub id: Option<CredentialId>,
+    /// What was answered.
+    pub status: u16,
 }
 
 /// No place became free in time: the sink is stuck and the request must be refused.
@@ -114,6 +125,25 @@ impl AuditSink {
         .await
     }
 
+    /// Writes that somebody asked for a change of a credential, and what came of it.
+    pub async fn credential_change(&self, change: &CredentialChange) {
+        let line = |id| {
+            let mut line = Line::begun(Kind::Credential, id, "management");
+            line.method = Some(change.method.clone());
+            line.credentials.extend(change.id.clone());
+            line.status = Some(change.status);
+            line.denied = change.status >= 400;
+            line
+        };
+        // A change that was made is written down, however long that takes: it can't be refused now.
+        loop {
+            match self.record(line).await {
+                Ok(record) => return record.finish(),
+                Err(full) => tracing::error!(%full, "a change of a credential waits for its line"),
+            }
+        }
+    }
+
     /// Takes a finished line; never waits.
     pub(super) fn take(&self, line: Box<Line>) {
         self.queue.state.unwritten.fetch_add(1, Ordering::Relaxed);
@@ -165,7 +195,7 @@ impl AuditWriter {
                     batch.clear();
                     self.state.unwritten.fetch_sub(tallies.len(), Ordering::Relaxed);
                     self.state.written.notify_waiters();
-                    tallies.drain(..).for_each(|tally| count(&tally));
+                    tallies.drain(..).flatten().for_each(|tally| count(&tally));
                 }
             }
         }

@@ -26,14 +26,15 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub(super) fn of(line: &Line) -> Tally {
-        Tally {
+    /// `None` for what is neither.
+    pub(super) fn of(line: &Line) -> Option<Tally> {
+        (line.kind != Kind::Credential).then(|| Tally {
             request: line.kind == Kind::Request,
             denied: line.denied,
             reason: line.reason,
             bytes_up: line.bytes_up,
             bytes_down: line.bytes_down,
             lasted: line.times.total,
-        }
+        })
     }
 }

@@ -8,6 +8,7 @@ mod target;
 
 use bytes::Bytes;
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version, header};
 use outgate_policy::{Denial, Destination, Host, Reason, Scheme};
 
@@ -41,7 +42,7 @@ impl TunnelTarget {
 }
 
 /// One request's head, reconciled and without connection fields.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RequestHead {
     pub(super) parts: Parts,
     pub(super) destination: Destination,
@@ -137,6 +138,32 @@ impl RequestHead {
     /// The method.
     pub(crate) fn method(&self) -> &Method {
         &self.parts.method
+    }
+
+    /// Its header fields, without those of the connection.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.parts.headers
+    }
+
+    /// The same, for who puts credentials on them.
+    pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.parts.headers
+    }
+
+    /// Path and query as they will be sent.
+    pub(crate) fn target(&self) -> &PathAndQuery {
+        self.parts.uri.path_and_query().expect("a head's target is a path")
+    }
+
+    /// Another query; the path stays what was judged.
+    pub(crate) fn set_target(&mut self, target: PathAndQuery) {
+        debug_assert_eq!(target.path(), self.path());
+        self.parts.uri = Uri::from(target);
+    }
+
+    /// Whether it asks to be upgraded to a WebSocket.
+    pub(crate) fn is_websocket(&self) -> bool {
+        self.websocket
     }
 }
 

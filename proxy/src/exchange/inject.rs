@@ -39,7 +39,7 @@ fn inject(headers: &mut HeaderMap, injections: Vec<(HeaderName, HeaderValue)>) {
 
 /// Removes `name` in all its spellings. Origins behind CGI or WSGI read `x_api_key` as `x-api-key`:
 /// a client's value must not hide there.
-pub(super) fn remove_spellings(headers: &mut HeaderMap, name: &HeaderName) {
+pub(crate) fn remove_spellings(headers: &mut HeaderMap, name: &HeaderName) {
     let twins: SmallVec<[HeaderName; 2]> =
         headers.keys().filter(|other| are_twins(other, name)).cloned().collect();
     for twin in twins {

@@ -4,12 +4,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{Response, StatusCode};
+use http_body::Body;
 use hyper::body::Incoming;
+use outgate_credentials::Applied;
 use outgate_policy::{Denial, Destination};
+use smallvec::SmallVec;
 
 use super::RequestHead;
-use super::body::{ReplyBody, Upload};
+use super::body::{Progress, ReplyBody, Upload};
 use super::expect::{self, Word};
 use super::forward::{Underway, forward};
 use super::hop_by_hop;
@@ -17,10 +21,10 @@ use super::inject::prepare;
 use super::reply;
 use super::upgrade::{self, Upgrade};
 use crate::audit::Record;
-use crate::gate::{self, Asked};
+use crate::gate::{self, Asked, RequestPermit};
 use crate::gateway::Gateway;
 use crate::snapshot::Environment;
-use crate::upstream::{self, Route, UpstreamError};
+use crate::upstream::{self, Lease, Route, UpstreamError};
 
 /// How an exchange goes on once its head is answered.
 pub(crate) enum Exchange {
@@ -56,28 +60,22 @@ pub(crate) async fn attempt(
 ) -> Result<Exchange, Denial> {
     let destination = head.destination().clone();
     record.goes_to(&destination, Some(head.scheme()));
-    let permit = match gate::permit(head, environment, &mut record) {
-        Ok(permit) => permit,
+    let permitted = permit(gateway, environment, head, &body, &mut record).await;
+    let Permitted { permit, again, asked } = match permitted {
+        Ok(permitted) => permitted,
         Err(denial) => {
             note_refusal(record, &denial);
             return Err(denial);
         }
     };
-    let (head, snapshot, injections) = permit.into_parts();
-    let asked = head.websocket.then(|| Asked::of(&head, &injections));
-    let (hold, release) = match head.expects_continue {
-        true => Some(expect::hold(gateway.limits().continue_wait)).unzip(),
-        false => (None, None),
+    let Sent { outcome, upload } = match again {
+        None => dispatch(gateway, environment, permit, body, &mut record).await,
+        Some(again) => {
+            let permits = [permit, *again];
+            Box::pin(dispatch_again(gateway, environment, permits, body, &mut record)).await
+        }
     };
-    let (request, framing) = prepare(head, injections, body, hold);
-    let route =
-        Route { environment, snapshot: &snapshot, destination: &destination, framing: &framing };
-    let upload = request.body().progress();
-    let sent = upstream::send(gateway, &route, request, release.as_ref(), &mut record).await;
-    if let Some(release) = release {
-        release.say(Word::Final);
-    }
-    match sent {
+    match outcome {
         Ok((response, lease)) => {
             let underway = Underway { record, lease, environment: Arc::clone(environment), upload };
             settle(response, underway, asked, &destination)
@@ -86,6 +84,95 @@ pub(crate) async fn attempt(
             record.moved(upload.bytes(), 0);
             Err(failed(record, &error, &destination))
         }
+    }
+}
+
+/// A request that may be sent.
+struct Permitted {
+    permit: RequestPermit,
+    /// The same once more, where an origin that refuses it may be sent another token.
+    again: Option<Box<RequestPermit>>,
+    /// For what goes on after its answer.
+    asked: Option<Asked>,
+}
+
+/// What came of sending it.
+struct Sent {
+    outcome: Result<(Response<Incoming>, Lease), UpstreamError>,
+    upload: Arc<Progress>,
+}
+
+async fn permit(
+    gateway: &Gateway,
+    environment: &Environment,
+    head: RequestHead,
+    body: &Upload,
+    record: &mut Record,
+) -> Result<Permitted, Denial> {
+    let permit = gate::permit(head, environment, record)?;
+    let asked = permit.asked();
+    if permit.is_complete() {
+        return Ok(Permitted { permit, again: None, asked });
+    }
+    // Only what has no body can be sent a second time.
+    let again = (permit.may_be_renewed() && body.is_end_stream()).then(|| Box::new(permit.copy()));
+    // Boxed: most requests need none of it.
+    let equipping = gate::equip(permit, gateway.credentials(), environment, record);
+    let permit = Box::pin(equipping).await?;
+    let asked = asked.map(|asked| asked.with(&permit));
+    Ok(Permitted { permit, again, asked })
+}
+
+async fn dispatch(
+    gateway: &Gateway,
+    environment: &Arc<Environment>,
+    permit: RequestPermit,
+    body: Upload,
+    record: &mut Record,
+) -> Sent {
+    let (head, snapshot, injections) = permit.into_parts();
+    let destination = head.destination().clone();
+    let (hold, release) = match head.expects_continue {
+        true => Some(expect::hold(gateway.limits().continue_wait)).unzip(),
+        false => (None, None),
+    };
+    let (request, framing) = prepare(head, injections, body, hold);
+    let route =
+        Route { environment, snapshot: &snapshot, destination: &destination, framing: &framing };
+    let upload = request.body().progress();
+    let outcome = upstream::send(gateway, &route, request, release.as_ref(), record).await;
+    if let Some(release) = release {
+        release.say(Word::Final);
+    }
+    Sent { outcome, upload }
+}
+
+/// Sends the second of `permits` when the origin refuses the first for its token, and there is
+/// another one. Whatever the answer to that is, it is the client's.
+async fn dispatch_again(
+    gateway: &Gateway,
+    environment: &Arc<Environment>,
+    permits: [RequestPermit; 2],
+    body: Upload,
+    record: &mut Record,
+) -> Sent {
+    let [first, second] = permits;
+    let applied = SmallVec::<[Applied; 1]>::from(first.applied());
+    let sent = dispatch(gateway, environment, first, body, record).await;
+    let is_refused =
+        |(response, _): &(Response<Incoming>, _)| response.status() == StatusCode::UNAUTHORIZED;
+    if !sent.outcome.as_ref().is_ok_and(is_refused)
+        || !gateway.credentials().refused(&applied).await
+    {
+        return sent;
+    }
+    match gate::equip(second, gateway.credentials(), environment, record).await {
+        Ok(permit) => {
+            drop(sent);
+            dispatch(gateway, environment, permit, Upload::from(Bytes::new()), record).await
+        }
+        // What the origin said is the better answer.
+        Err(_) => sent,
     }
 }
 

@@ -18,7 +18,7 @@ use super::forward::Underway;
 use super::hop_by_hop::{self, has_member};
 use crate::audit::Record;
 use crate::gate::{self, Asked};
-use crate::limits::Limits;
+use crate::gateway::Gateway;
 use crate::snapshot::Environment;
 use crate::tunnel::REVOKED;
 use crate::tunnel::relay::relay;
@@ -72,8 +72,9 @@ pub(super) fn accept(
 pub(crate) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
     upgrade: Upgrade,
     client: IO,
-    limits: &Limits,
+    gateway: &Gateway,
 ) {
+    let (limits, credentials) = (gateway.limits(), gateway.credentials());
     let Upgrade { origin, lease, mut record, environment, asked } = upgrade;
     match tokio::time::timeout(limits.origin_handshake, origin).await {
         Ok(Ok(origin)) => {
@@ -82,7 +83,7 @@ pub(crate) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
             let note = |up, down| record.moved(up, down);
             let relayed = tokio::select! {
                 relayed = relay(client, TokioIo::new(origin), limits.idle_upgraded, note) => relayed,
-                () = gate::revoked(&environment, &asked, address) => Err(io::Error::other(REVOKED)),
+                () = gate::revoked(&environment, credentials, &asked, address) => Err(io::Error::other(REVOKED)),
             };
             if let Err(error) = relayed {
                 record.error(error.to_string());

@@ -5,6 +5,7 @@
 use std::io;
 use std::time::Duration;
 
+use outgate_certs::OriginTls;
 use outgate_policy::Host;
 use rustls_pki_types::{DnsName, ServerName};
 use tokio::net::TcpStream;
@@ -34,12 +35,22 @@ pub(crate) async fn secure(
     offer: Offer,
     limits: &Limits,
 ) -> Result<TlsStream<TcpStream>, TlsError> {
-    let name = server_name(host).ok_or_else(|| TlsError::Name { host: host.clone() })?;
-    let session = match offer {
+    let tls = match offer {
         Offer::Http1 => &environment.origin_tls_http1,
         Offer::Http2 | Offer::Either => &environment.origin_tls,
     };
-    let handshake = TlsConnector::from(session.config()).connect(name, stream);
+    handshake(stream, host, tls, limits).await
+}
+
+/// The same as whatever client `tls` is.
+pub(crate) async fn handshake(
+    stream: TcpStream,
+    host: &Host,
+    tls: &OriginTls,
+    limits: &Limits,
+) -> Result<TlsStream<TcpStream>, TlsError> {
+    let name = server_name(host).ok_or_else(|| TlsError::Name { host: host.clone() })?;
+    let handshake = TlsConnector::from(tls.config()).connect(name, stream);
     match tokio::time::timeout(limits.origin_handshake, handshake).await {
         Ok(Ok(session)) => Ok(session),
         Ok(Err(error)) => {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::attacks::Attacks;
 use super::*;
 
 for_every_kind![
@@ -33,6 +34,26 @@ fn serves_both_families(kind: Kind) {
         assert_eq!((refused.status, refused.reason()), (403, Some("port_not_allowed")));
     }
     assert_eq!(scene.site.leaked(&API_ORIGINS), []);
+}
+
+/// Where the engine wants frames filtered on the bridge, as with `icc=false` or in Kubernetes. A
+/// kernel without br_netfilter can't, and has nothing to go wrong.
+#[test]
+fn serves_both_families_behind_a_bridge_that_filters() {
+    isolated(|| {
+        let scene = Scene::new(Kind::Container);
+        let filter =
+            "sysctl -qw net.bridge.bridge-nf-call-iptables=1 net.bridge.bridge-nf-call-ip6tables=1";
+        scene.site.gateway.shell(filter);
+        let _api = scene.api();
+        let gateway = scene.by_address_alone(&json!([{"domain": API}]));
+        for family in ["--ipv4", "--ipv6"] {
+            let curl = Curl::new("https://api.example.com/").ca(gateway.ca()).argument(family);
+            assert_eq!(scene.one.inside(|| curl.run()).status, 200, "{family}");
+        }
+        Attacks::of_one(&scene).send(&scene.one);
+        assert_eq!(scene.site.leaked(&API_ORIGINS), []);
+    });
 }
 
 /// Many at once whose sources are the same.

@@ -4,12 +4,15 @@ use std::io::{Read, Write};
 
 use outgate_tests::origin::SilentListener;
 
+use outgate_tests::wait::SOON;
+
 use super::attacks::{Attacks, TWO4, TWO6};
 use super::*;
 
 for_every_kind![
     only_outgates_ports_are_reached,
     no_program_of_the_machine_reaches_a_sandbox,
+    one_sandbox_can_not_take_all_connections,
     one_sandbox_can_not_reach_another,
 ];
 
@@ -73,6 +76,23 @@ fn no_program_of_the_machine_reaches_a_sandbox(kind: Kind) {
         }
     });
     assert_eq!(beyond_the_link(&heard_by_one), []);
+}
+
+/// The kernel's table of connections is for all of them.
+fn one_sandbox_can_not_take_all_connections(kind: Kind) {
+    let scene = Scene::new(kind);
+    kind.load_rules_from(&scene.site.gateway, &Kind::rules_with_at_most(8));
+    let gateway = scene.gateway(&json!([{"domain": API}]));
+    let open = scene.one.inside(|| (0..8).map(|_| connect("11.22.33.44:443")).collect::<Vec<_>>());
+    assert!(open.iter().all(Result::is_ok), "{open:?}");
+    for more in ["11.22.33.44:443", "[2a00:1122:3344::44]:443", "10.20.0.1:8080"] {
+        let silence = scene.one.inside(|| connect(more).map(drop));
+        assert_eq!(silence, Err(ErrorKind::TimedOut), "{more}");
+    }
+    assert!(scene.two.inside(|| connect("11.22.33.44:443")).is_ok());
+    drop((open, gateway));
+    let again = || scene.one.inside(|| connect("11.22.33.44:443").map(drop));
+    assert!(wait_until(SOON, || again() == Err(ErrorKind::ConnectionRefused)), "{:?}", again());
 }
 
 /// C14, also where the operator opened all private addresses.

@@ -78,6 +78,13 @@ impl Scene {
         self.of_file(allowlist, &sections.collect::<Vec<_>>().join("\n\n")).start()
     }
 
+    /// outgate with environments that are known by their addresses alone.
+    pub(crate) fn by_address_alone(&self, allowlist: &Value) -> Gateway {
+        let file = block("outgate.toml");
+        let lines = file.lines().filter(|line| !line.starts_with("interface"));
+        self.of_file(allowlist, &lines.collect::<Vec<_>>().join("\n")).start()
+    }
+
     /// The API, at both of its addresses.
     pub(crate) fn api(&self) -> [Origin; 2] {
         let at = |address: &str| Origin::https(&self.world.pki, API, address).start();
@@ -100,7 +107,27 @@ impl Scene {
 impl Kind {
     /// Loads the rules, the first time or again.
     pub(crate) fn load_rules(self, gateway: &Host) {
-        run(gateway, &format!("rules-{}", self.name()), "one");
+        self.load_rules_from(gateway, &root().join("deploy/nft"));
+    }
+
+    /// Loads the rules of another folder.
+    pub(crate) fn load_rules_from(self, gateway: &Host, folder: &Path) {
+        let variables = [("RULES", folder.to_str().expect("a path of ours is text"))];
+        gateway.shell_with(&block(&format!("rules-{}", self.name())), &variables);
+    }
+
+    /// A copy of the rules in which a sandbox may have no more than `most` connections.
+    pub(crate) fn rules_with_at_most(most: usize) -> PathBuf {
+        let folder = network::folder().join("nft");
+        fs::create_dir(&folder).expect("the test's folder is writable");
+        for file in fs::read_dir(root().join("deploy/nft")).expect("the folder is there") {
+            let file = file.expect("the folder can be read").path();
+            let text = fs::read_to_string(&file).expect("rules are text");
+            let text = text.replace("ct count over 16384", &format!("ct count over {most}"));
+            let name = file.file_name().expect("a file has a name");
+            fs::write(folder.join(name), text).expect("the test's folder is writable");
+        }
+        folder
     }
 
     fn name(self) -> &'static str {
@@ -163,8 +190,7 @@ fn internet() -> (World, Site) {
 
 /// Runs a block of the page for this sandbox.
 fn run(machine: &Host, block_name: &str, name: &str) {
-    let rules = root().join("deploy/nft").display().to_string();
-    machine.shell_with(&of(&block(block_name), name), &[("RULES", &rules)]);
+    machine.shell(&of(&block(block_name), name));
 }
 
 /// Commands for sandbox `one` as they are for this one: its own name, its own numbers.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{FilesystemRequest, PlanError, os_path};
+use crate::state_dir::ENVIRONMENTS;
 
 /// A state folder has a few dozen files; a folder with many more is somebody's home.
 const STATE_FILES: usize = 10_000;
@@ -33,7 +34,7 @@ pub(super) enum Kind {
 /// The state folder, the operator's files and the sockets that were found.
 pub(super) fn collect(request: &FilesystemRequest<'_>) -> Result<Vec<Hidden>, PlanError> {
     let state_dir = canonical(request.state_dir)?;
-    refuse_hard_links_below(&state_dir)?;
+    refuse_hard_links_below(&state_dir, &state_dir.join(ENVIRONMENTS))?;
     let mut hidden = BTreeSet::from([Hidden { path: state_dir, kind: Kind::Folder }]);
     let files = request.files.iter().map(|file| canonical(file));
     let files: BTreeSet<PathBuf> = files.collect::<Result<_, _>>()?;
@@ -118,8 +119,9 @@ fn refuse_hard_link(path: &Path, metadata: &Metadata) -> Result<(), PlanError> {
     }
 }
 
-/// Looks at every file of the state folder.
-fn refuse_hard_links_below(folder: &Path) -> Result<(), PlanError> {
+/// Looks at every file of the state folder, but for those that sandboxes have as their own: these
+/// link theirs as they like, and can reach no others to link.
+fn refuse_hard_links_below(folder: &Path, of_sandboxes: &Path) -> Result<(), PlanError> {
     let mut waiting = vec![folder.to_owned()];
     let mut seen = 0;
     while let Some(folder) = waiting.pop() {
@@ -133,7 +135,7 @@ fn refuse_hard_links_below(folder: &Path) -> Result<(), PlanError> {
             };
             refuse_hard_link(&path, &metadata)?;
             seen += 1;
-            if metadata.is_dir() && seen < STATE_FILES {
+            if metadata.is_dir() && seen < STATE_FILES && path != of_sandboxes {
                 waiting.push(path);
             }
         }

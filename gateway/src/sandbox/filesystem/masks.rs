@@ -67,12 +67,16 @@ fn look_up(table: &MountTable, hidden: &Hidden) -> Result<Option<Item>, Filesyst
     let path = on_host(&hidden.path);
     match table.item(&path) {
         Ok(item) => Ok(Some(item)),
-        // Sockets come and go; one that is gone can't be connected to.
-        Err(error) if hidden.kind == Kind::Socket && error.kind() == io::ErrorKind::NotFound => {
-            Ok(None)
-        }
+        Err(error) if hidden.kind == Kind::Socket && is_out_of_reach(&error) => Ok(None),
         Err(error) => Err(FilesystemError::at("find", &hidden.path)(error)),
     }
+}
+
+/// Sockets come and go; one that is gone can't be connected to. Nor can one in a folder of another
+/// user: root of a machine sees it, but what is root in here has no right over it, and the command
+/// has less.
+fn is_out_of_reach(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
 
 /// Mounts the folders around each place on themselves, the outermost first.

@@ -78,7 +78,9 @@ fn asking<T>(
     let (audit, _writer) = AuditSink::new(limits.audit_wait);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
+        let store = outgate_credentials::LocalStore::in_memory().unwrap();
         let gateway = Gateway::new(Parts {
+            credentials: outgate_credentials::Credentials::open(Arc::new(store)).unwrap(),
             leaves: Leaves::new(Arc::new(authority), 1).unwrap(),
             resolver: Resolver::system(&limits),
             limits,

@@ -2,9 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use nix::sched::CloneFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::attempt::in_child;
 use super::counters::{Counters, watched};
+use super::mask::own_user;
 use super::streams::{FOREIGN_V4, FOREIGN_V6};
 use crate::verify::brief::Brief;
 use crate::verify::finding::Finding;
@@ -58,13 +61,17 @@ pub(super) fn other_protocols(brief: &Brief, finding: &mut Finding) {
     });
 }
 
-/// A frame for whoever is on the link, made without the kernel's routes and rules.
+/// A frame for whoever is on the link, made without the kernel's routes and rules; also by one who
+/// has all capabilities in a user namespace of its own.
 pub(super) fn link_layer(_: &Brief, finding: &mut Finding) {
-    for kind in [Type::RAW, Type::DGRAM] {
-        if Socket::new(Domain::PACKET, kind, None).is_ok() {
-            finding.open("a packet socket can be made");
-        }
+    let makes_one =
+        || [Type::RAW, Type::DGRAM].iter().any(|it| Socket::new(Domain::PACKET, *it, None).is_ok());
+    if makes_one() {
+        finding.open("a packet socket can be made");
     }
+    in_child(finding, "a packet socket can be made in a user namespace", || {
+        own_user(CloneFlags::empty()).is_ok() && makes_one()
+    });
 }
 
 /// Families that a network namespace does not confine, and the way to sockets that no filter sees.

@@ -1,0 +1,148 @@
+//! What kinds of credentials are there, and what does each say?
+//!
+//! A [`Credential`] is read from the JSON object that its owner wrote ([`Credential::read`]): every
+//! problem at once, each naming a field and never a value.
+
+mod read;
+
+use std::fmt;
+use std::path::Path;
+
+use http::HeaderName;
+use outgate_policy::{CredentialId, Destination, Host, HostPattern};
+
+use crate::secret::Secret;
+use crate::source::{Source, Value};
+
+pub(crate) use self::read::with_field;
+
+/// One stored credential.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    /// What entries and variables call it.
+    pub id: CredentialId,
+    pub(crate) kind: Kind,
+}
+
+/// The kinds, each with what it needs (SPEC 5).
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    BearerToken { token: Value, header_name: HeaderName, prefix: String },
+    OAuth2(Box<OAuth2>),
+    EnvironmentVariable(Variable),
+    Basic { username: String, password: Value },
+    ApiKeyQuery { name: String, key: Value },
+}
+
+/// A refresh token and where it is turned into access tokens (RFC 6749 §6).
+#[derive(Clone, Debug)]
+pub(crate) struct OAuth2 {
+    pub(crate) client_id: String,
+    pub(crate) client_secret: Value,
+    pub(crate) refresh_token: Secret,
+    pub(crate) token_url: TokenUrl,
+    pub(crate) scopes: Vec<String>,
+}
+
+/// A value that the sandbox knows by a placeholder.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    pub(crate) value: Value,
+    pub(crate) in_headers: bool,
+    pub(crate) in_query: bool,
+    /// `None`: what the environment's allowlist names.
+    pub(crate) trusted: Option<Vec<Trusted>>,
+    pub(crate) prefix: String,
+}
+
+/// Hosts, and the ports on them, that may be given the value.
+#[derive(Clone, Debug)]
+pub(crate) struct Trusted {
+    pattern: HostPattern,
+    port: Option<u16>,
+}
+
+/// An `https` URL without user, query or fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenUrl {
+    /// Its host.
+    pub host: Host,
+    /// Its port.
+    pub port: u16,
+    /// Its path.
+    pub path: String,
+}
+
+impl Credential {
+    /// The word that its `type` says.
+    pub fn type_name(&self) -> &'static str {
+        match self.kind {
+            Kind::BearerToken { .. } => "bearer_token",
+            Kind::OAuth2(_) => "oauth2",
+            Kind::EnvironmentVariable(_) => "environment_variable",
+            Kind::Basic { .. } => "basic",
+            Kind::ApiKeyQuery { .. } => "api_key_query",
+        }
+    }
+
+    /// The header that it sets on the requests of an entry, if it sets one.
+    pub fn header(&self) -> Option<&HeaderName> {
+        match &self.kind {
+            Kind::BearerToken { header_name, .. } => Some(header_name),
+            Kind::OAuth2(_) | Kind::Basic { .. } => Some(&http::header::AUTHORIZATION),
+            Kind::EnvironmentVariable(_) | Kind::ApiKeyQuery { .. } => None,
+        }
+    }
+
+    /// Whether it stands for a variable of the sandbox, and not for an entry's requests.
+    pub fn is_variable(&self) -> bool {
+        matches!(self.kind, Kind::EnvironmentVariable(_))
+    }
+
+    /// The file that its value is read from, which no sandbox may see.
+    pub fn file(&self) -> Option<&Path> {
+        match self.value() {
+            Value::From(Source::File(path)) => Some(path),
+            Value::From(Source::Variable(_) | Source::Command(_)) | Value::Given(_) => None,
+        }
+    }
+
+    /// Whether its value is read from the machine that the gateway runs on.
+    pub fn reads_this_machine(&self) -> bool {
+        matches!(self.value(), Value::From(_))
+    }
+
+    pub(crate) fn value(&self) -> &Value {
+        match &self.kind {
+            Kind::BearerToken { token, .. } => token,
+            Kind::OAuth2(oauth2) => &oauth2.client_secret,
+            Kind::EnvironmentVariable(variable) => &variable.value,
+            Kind::Basic { password, .. } => password,
+            Kind::ApiKeyQuery { key, .. } => key,
+        }
+    }
+}
+
+impl TokenUrl {
+    /// Host and port.
+    pub fn destination(&self) -> Destination {
+        Destination { host: self.host.clone(), port: self.port }
+    }
+}
+
+impl Trusted {
+    /// A pattern without a port means the ports of the web, as an entry's does.
+    pub(crate) fn covers(&self, to: &Destination) -> bool {
+        let port = self.port.map_or(matches!(to.port, 80 | 443), |port| port == to.port);
+        port && self.pattern.matches(&to.host)
+    }
+}
+
+impl fmt::Display for TokenUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            443 => write!(f, "https://{}{}", self.host, self.path),
+            port => write!(f, "https://{}:{port}{}", self.host, self.path),
+        }
+    }
+}

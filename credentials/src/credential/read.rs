@@ -1,0 +1,341 @@
+//! How is a credential read from JSON? Every problem is said, with the field and without the value.
+
+use std::path::PathBuf;
+
+use outgate_policy::{
+    Authority, CredentialId, Document, HostPattern, Object, Place, Problems, Report,
+    injectable_name,
+};
+
+use super::{Credential, Kind, OAuth2, TokenUrl, Trusted, Variable};
+use crate::secret::{self, Fit, Secret};
+use crate::source::{Source, Value};
+
+/// The types, and the fields of each beside `id` and `type`.
+const TYPES: [(&str, &[&str]); 5] = [
+    ("bearer_token", &["token", "header_name", "prefix"]),
+    ("oauth2", &["client_id", "client_secret", "refresh_token", "token_url", "scopes"]),
+    (
+        "environment_variable",
+        &["value", "injection_location", "trusted_domains", "placeholder_prefix"],
+    ),
+    ("basic", &["username", "password"]),
+    ("api_key_query", &["name", "key"]),
+];
+const NOT_SUPPORTED_YET: [&str; 2] = ["aws_sigv4", "gcp_service_account"];
+/// Long enough for the prefixes of known tokens (`github_pat_`), short enough for a header.
+const MAX_PREFIX: usize = 32;
+/// Client ids, user names, parameter names: what is said beside a secret.
+const MAX_WORD: usize = 1024;
+const MAX_ITEMS: usize = 128;
+
+impl Credential {
+    /// Reads one. Without an `id` in `document`, `id` is its id; both must agree.
+    pub fn read(document: &Document, id: Option<&CredentialId>) -> Result<Credential, Problems> {
+        let mut report = Report::default();
+        let credential = read(document, id, &mut report);
+        report.into_result(credential).map(|(credential, _)| credential)
+    }
+}
+
+/// `document` with one field said anew.
+pub(crate) fn with_field(document: &Document, name: &str, value: Document) -> Document {
+    let mut fields = match document {
+        Document::Object(fields) => fields.clone(),
+        _ => Vec::new(),
+    };
+    fields.retain(|(key, _)| key != name);
+    fields.push((name.to_owned(), value));
+    Document::Object(fields)
+}
+
+fn read(document: &Document, id: Option<&CredentialId>, report: &mut Report) -> Option<Credential> {
+    let place = Place::Root;
+    let object = Object::read(document, &place, report)?;
+    let id = read_id(&object, id, report);
+    let (kind, fields) = read_type(&object, report)?;
+    let known: Vec<&str> = ["id", "type"].iter().chain(fields).copied().collect();
+    object.refuse_unknown(&known, report);
+    let kind = match kind {
+        "bearer_token" => bearer_token(&object, report),
+        "oauth2" => oauth2(&object, report).map(|oauth2| Kind::OAuth2(Box::new(oauth2))),
+        "environment_variable" => variable(&object, report).map(Kind::EnvironmentVariable),
+        "basic" => basic(&object, report),
+        _ => api_key_query(&object, report),
+    };
+    Some(Credential { id: id?, kind: kind? })
+}
+
+fn read_id(
+    object: &Object<'_>,
+    expected: Option<&CredentialId>,
+    report: &mut Report,
+) -> Option<CredentialId> {
+    let place = object.place.key("id");
+    let said = match (object.get("id"), expected) {
+        (None, Some(expected)) => return Some(expected.clone()),
+        _ => object.required("id", report)?,
+    };
+    match CredentialId::parse(said) {
+        Ok(id) if expected.is_none_or(|expected| *expected == id) => return Some(id),
+        Ok(_) => report.problem(&place, "an id never changes; leave it out"),
+        // Not quoted: someone may have put the secret itself there.
+        Err(error) => report.problem(&place, error.to_string()),
+    }
+    None
+}
+
+fn read_type(
+    object: &Object<'_>,
+    report: &mut Report,
+) -> Option<(&'static str, &'static [&'static str])> {
+    let said = object.required("type", report)?;
+    if let Some(known) = TYPES.iter().find(|(name, _)| *name == said) {
+        return Some(*known);
+    }
+    let place = object.place.key("type");
+    if NOT_SUPPORTED_YET.contains(&said) {
+        report.problem(&place, format!("{said} is not supported yet"));
+    } else {
+        let names = TYPES.map(|(name, _)| name).join(", ");
+        report.problem(&place, format!("unknown; the types are {names}"));
+    }
+    None
+}
+
+fn bearer_token(object: &Object<'_>, report: &mut Report) -> Option<Kind> {
+    let token = value(object, "token", Fit::Header, report);
+    let header_name = match object.get("header_name").is_some() {
+        false => Some(http::header::AUTHORIZATION),
+        true => object.required("header_name", report).and_then(|name| {
+            injectable_name(name)
+                .map_err(|error| {
+                    report.problem(&object.place.key("header_name"), error.to_string())
+                })
+                .ok()
+        }),
+    };
+    let prefix = match object.get("prefix").is_some() {
+        false => Some("Bearer"),
+        true => object.string("prefix", report),
+    };
+    if let Some(Err(error)) =
+        prefix.filter(|prefix| !prefix.is_empty()).map(|text| secret::check(text, Fit::Header))
+    {
+        report.problem(&object.place.key("prefix"), error.to_string());
+    }
+    Some(Kind::BearerToken { token: token?, header_name: header_name?, prefix: prefix?.to_owned() })
+}
+
+fn oauth2(object: &Object<'_>, report: &mut Report) -> Option<OAuth2> {
+    let client_id = word(object, "client_id", report);
+    let client_secret = value(object, "client_secret", Fit::Text, report);
+    let refresh_token = match object.get("refresh_token") {
+        // A rotated one could not be written back to where the first came from.
+        Some(Document::Object(_)) => {
+            report.problem(&object.place.key("refresh_token"), "only a string will do here");
+            None
+        }
+        _ => value(object, "refresh_token", Fit::Text, report),
+    };
+    let token_url = object.required("token_url", report).and_then(|text| {
+        TokenUrl::parse(text)
+            .map_err(|hint| report.problem(&object.place.key("token_url"), hint))
+            .ok()
+    });
+    let scopes = strings(object, "scopes", report, |text| {
+        // RFC 6749 §3.3.
+        let fits = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+        match !text.is_empty() && text.len() <= MAX_WORD && text.bytes().all(fits) {
+            true => Ok(text.to_owned()),
+            false => Err("a scope is one word of visible ASCII".to_owned()),
+        }
+    });
+    let Value::Given(refresh_token) = refresh_token? else { return None };
+    Some(OAuth2 {
+        client_id: client_id?,
+        client_secret: client_secret?,
+        refresh_token,
+        token_url: token_url?,
+        scopes,
+    })
+}
+
+fn variable(object: &Object<'_>, report: &mut Report) -> Option<Variable> {
+    let (in_headers, in_query) = locations(object, report);
+    let fit = if in_headers { Fit::Header } else { Fit::Text };
+    let value = value(object, "value", fit, report);
+    let trusted = object.get("trusted_domains").is_some().then(|| {
+        strings(object, "trusted_domains", report, |text| {
+            HostPattern::parse(text)
+                .map(|(pattern, port)| Trusted { pattern, port })
+                .map_err(|_| "not a domain, `*.domain` or `*`".to_owned())
+        })
+    });
+    let prefix = object.string("placeholder_prefix", report).unwrap_or_default();
+    // Unreserved in a URL (RFC 3986 §2.3), so that no client escapes it.
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if prefix.len() > MAX_PREFIX || !prefix.bytes().all(fits) {
+        let message = format!("at most {MAX_PREFIX} of the characters A-Z a-z 0-9 _ - .");
+        report.problem(&object.place.key("placeholder_prefix"), message);
+    }
+    Some(Variable { value: value?, in_headers, in_query, trusted, prefix: prefix.to_owned() })
+}
+
+/// Headers where nothing is said: the one place that every client can use.
+fn locations(object: &Object<'_>, report: &mut Report) -> (bool, bool) {
+    let place = object.place.key("injection_location");
+    let words = match object.get("injection_location") {
+        None => return (true, false),
+        Some(Document::String(word)) => vec![word.clone()],
+        Some(Document::Array(_)) => {
+            strings(object, "injection_location", report, |word| Ok(word.to_owned()))
+        }
+        Some(other) => {
+            report.wrong_kind(&place, "a string or a list of strings", other);
+            return (false, false);
+        }
+    };
+    for word in &words {
+        match word.as_str() {
+            "header" | "query" => {}
+            "body" => report.problem(&place, "body is not supported yet"),
+            _ => report.problem(&place, "write header, query or a list of them"),
+        }
+    }
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    (has("header"), has("query"))
+}
+
+fn basic(object: &Object<'_>, report: &mut Report) -> Option<Kind> {
+    let username = word(object, "username", report);
+    // RFC 7617 §2: the first colon ends it.
+    if username.as_deref().is_some_and(|name| name.contains(':')) {
+        report.problem(&object.place.key("username"), "a user name has no colon");
+    }
+    let password = value(object, "password", Fit::Text, report);
+    Some(Kind::Basic { username: username?, password: password? })
+}
+
+fn api_key_query(object: &Object<'_>, report: &mut Report) -> Option<Kind> {
+    let name = word(object, "name", report);
+    let key = value(object, "key", Fit::Text, report);
+    Some(Kind::ApiKeyQuery { name: name?, key: key? })
+}
+
+/// A list of strings, each turned into something. No message quotes one: arguments of commands, for
+/// one, may be secrets.
+fn strings<T>(
+    object: &Object<'_>,
+    field: &str,
+    report: &mut Report,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Vec<T> {
+    let list = object.place.key(field);
+    let mut parsed = Vec::new();
+    let items = object.list(field, report);
+    if items.len() > MAX_ITEMS {
+        report.problem(&list, format!("more than {MAX_ITEMS} of them"));
+        return parsed;
+    }
+    for (index, item) in items.iter().enumerate() {
+        let place = list.index(index);
+        match item {
+            Document::String(text) => match parse(text) {
+                Ok(item) => parsed.push(item),
+                Err(message) => report.problem(&place, message),
+            },
+            other => report.wrong_kind(&place, "a string", other),
+        }
+    }
+    parsed
+}
+
+/// A text that is no secret, but stands beside one: it isn't quoted either.
+fn word(object: &Object<'_>, field: &str, report: &mut Report) -> Option<String> {
+    let text = object.required(field, report)?;
+    let checked = match text.len() <= MAX_WORD {
+        true => secret::check(text, Fit::Text).map_err(|error| error.to_string()),
+        false => Err(format!("longer than {MAX_WORD} bytes")),
+    };
+    checked
+        .map(|()| text.to_owned())
+        .map_err(|message| report.problem(&object.place.key(field), message))
+        .ok()
+}
+
+fn value(object: &Object<'_>, field: &str, fit: Fit, report: &mut Report) -> Option<Value> {
+    let place = object.place.key(field);
+    match object.get(field) {
+        Some(document @ Document::Object(_)) => source(document, &place, report).map(Value::From),
+        Some(Document::String(text)) => Secret::parse(text.as_str(), fit)
+            .map(Value::Given)
+            .map_err(|error| report.problem(&place, error.to_string()))
+            .ok(),
+        Some(other) => {
+            report.wrong_kind(&place, "a string", other);
+            None
+        }
+        None => {
+            report.problem(&place, "required");
+            None
+        }
+    }
+}
+
+fn source(document: &Document, place: &Place<'_>, report: &mut Report) -> Option<Source> {
+    const SOURCES: [&str; 3] = ["from_file", "from_env", "from_command"];
+    let object = Object::read(document, place, report)?;
+    object.refuse_unknown(&SOURCES, report);
+    let mut named = SOURCES.iter().filter(|name| object.get(name).is_some());
+    let (Some(one), None) = (named.next(), named.next()) else {
+        report.problem(place, "write one of from_file, from_env and from_command");
+        return None;
+    };
+    let place = place.key(one);
+    match *one {
+        "from_file" => {
+            let path = PathBuf::from(object.required(one, report)?);
+            if !path.is_absolute() {
+                report.problem(&place, "not an absolute path");
+            }
+            Some(Source::File(path))
+        }
+        "from_env" => {
+            let name = object.required(one, report)?;
+            if name.contains(['=', '\0']) {
+                report.problem(&place, "the name of a variable has no `=` and no NUL");
+            }
+            Some(Source::Variable(name.to_owned()))
+        }
+        _ => {
+            let words = strings(&object, one, report, |word| match word.contains('\0') {
+                true => Err("an argument has no NUL".to_owned()),
+                false => Ok(word.to_owned()),
+            });
+            if words.first().is_some_and(String::is_empty) {
+                report.problem(&place, "the program is missing");
+            }
+            (!words.is_empty()).then_some(Source::Command(words))
+        }
+    }
+}
+
+impl TokenUrl {
+    /// Reads one. The hint quotes nothing: people paste URLs with passwords in them.
+    fn parse(text: &str) -> Result<TokenUrl, &'static str> {
+        let rest = text.strip_prefix("https://").ok_or("write an https:// URL")?;
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if text.contains(['?', '#', '@']) || text.len() > MAX_WORD {
+            return Err("a token URL has no user, query or fragment");
+        }
+        if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("percent-encode what is not visible ASCII");
+        }
+        let authority =
+            Authority::from_wire(authority.as_bytes()).map_err(|_| "the host is not valid")?;
+        let path = if path.is_empty() { "/" } else { path };
+        let port = authority.port.unwrap_or(443);
+        Ok(TokenUrl { host: authority.host, port, path: path.to_owned() })
+    }
+}

@@ -1,0 +1,37 @@
+//! WHICH secret goes on the wire? Credentials: stored once, referenced by id, rotated in one place,
+//! and never seen by the sandbox, the logs or an API's answers.
+//!
+//! [`Credentials`] is the handle that the data path asks, per request: what the credentials of an
+//! allowlist's entry put on it ([`Credentials::apply`]), and which values stand behind the
+//! placeholders in it ([`Credentials::substitute`]). The same handle is what the management API
+//! changes; what it changes is in force when its call returns.
+//!
+//! Where to look: `secret` holds a value, `credential` says which kinds there are and reads them,
+//! `source` fetches values from elsewhere, `store` keeps them sealed, `oauth2` gets access tokens,
+//! `placeholder` and `substitute` are what the sandbox sees and what becomes of it, `registry` puts
+//! all of it behind the handle.
+
+mod credential;
+mod live;
+mod oauth2;
+mod placeholder;
+mod query;
+mod registry;
+mod secret;
+mod source;
+mod store;
+mod substitute;
+
+pub use credential::{Credential, TokenUrl};
+pub use oauth2::{Answering, MAX_ANSWER, TokenAnswer, TokenTransport};
+pub use query::without as without_parameter;
+pub use registry::{
+    Applied, Asker, Asking, Carrier, ChangeError, Credentials, Parameter, PlaceholderError,
+    Substituted, Summary, Used,
+};
+pub use secret::{Fit, Secret, SecretError};
+pub use store::{
+    Collection, CredentialStore, Expected, KeyError, LocalStore, Record, StoreError, StoreKey,
+    Version,
+};
+pub use substitute::holds_placeholders;

@@ -1,0 +1,185 @@
+//! What does one stored credential put on the wire at this moment?
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderName, HeaderValue};
+use outgate_policy::CredentialId;
+use zeroize::Zeroizing;
+
+use crate::credential::{Credential, Kind};
+use crate::oauth2::{Means, Minter, TokenError};
+use crate::query::escape;
+use crate::secret::{Fit, Secret, SecretError, header_value};
+use crate::source::{Reader, SourceError, Value};
+use crate::store::Version;
+
+/// One stored credential, ready to be used. Another is made when its owner changes it.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) credential: Credential,
+    pub(crate) version: Version,
+    /// When it was created and last changed, in milliseconds since 1970.
+    pub(crate) created: u64,
+    pub(crate) updated: u64,
+    way: Way,
+}
+
+/// What is put on a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Material {
+    Header(HeaderName, HeaderValue),
+    /// The parameter's name, and `name=value` escaped.
+    Query(Arc<str>, Secret),
+    /// The value of a variable, for where its placeholder stands.
+    Value(Secret),
+}
+
+/// Where it comes from.
+#[derive(Debug)]
+enum Way {
+    Given(Material),
+    Read(Reader),
+    Minted(Arc<Minter>, Arc<Means>),
+}
+
+/// Why a request that needs a credential is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LiveError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Value(#[from] SecretError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+}
+
+impl Live {
+    pub(crate) fn new(
+        credential: Credential,
+        version: Version,
+        rotated: Option<Secret>,
+        means: Arc<Means>,
+    ) -> Result<Live, SecretError> {
+        let way = match (&credential.kind, credential.value()) {
+            (Kind::OAuth2(settings), _) => {
+                Way::Minted(Arc::new(Minter::new(settings, rotated)), means)
+            }
+            (kind, Value::Given(secret)) => Way::Given(material(kind, secret)?),
+            (kind, Value::From(source)) => Way::Read(Reader::new(source.clone(), fit(kind))),
+        };
+        Ok(Live { credential, version, created: 0, updated: 0, way })
+    }
+
+    /// Whether what it puts on the wire has a form that fits there.
+    pub(crate) fn check(credential: &Credential) -> Result<(), SecretError> {
+        match credential.value() {
+            Value::Given(secret) => material(&credential.kind, secret).map(drop),
+            Value::From(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &CredentialId {
+        &self.credential.id
+    }
+
+    /// What it puts on a request that is sent now.
+    pub(crate) async fn material(&self) -> Result<Material, LiveError> {
+        match &self.way {
+            Way::Given(material) => Ok(material.clone()),
+            Way::Read(reader) => {
+                let secret = reader.value().await?;
+                Ok(material(&self.credential.kind, &secret)?)
+            }
+            Way::Minted(minter, means) => {
+                let header = minter.token(means).await?;
+                Ok(Material::Header(http::header::AUTHORIZATION, header))
+            }
+        }
+    }
+
+    /// An origin refused `header`. Whether the next one may be another.
+    pub(crate) async fn refused(&self, header: &HeaderValue) -> bool {
+        match &self.way {
+            Way::Minted(minter, _) => minter.refused(header).await,
+            Way::Given(_) | Way::Read(_) => false,
+        }
+    }
+
+    /// Its token endpoint said that it is no good any more.
+    pub(crate) fn is_revoked(&self) -> bool {
+        match &self.way {
+            Way::Minted(minter, _) => minter.is_revoked(),
+            Way::Given(_) | Way::Read(_) => false,
+        }
+    }
+}
+
+fn fit(kind: &Kind) -> Fit {
+    match kind {
+        Kind::BearerToken { .. } => Fit::Header,
+        Kind::EnvironmentVariable(variable) if variable.in_headers => Fit::Header,
+        _ => Fit::Text,
+    }
+}
+
+fn material(kind: &Kind, secret: &Secret) -> Result<Material, SecretError> {
+    let value = secret.reveal();
+    Ok(match kind {
+        Kind::BearerToken { header_name, prefix, .. } => {
+            let text = match prefix.as_str() {
+                "" => Zeroizing::new(value.to_owned()),
+                prefix => Zeroizing::new(format!("{prefix} {value}")),
+            };
+            Material::Header(header_name.clone(), header_value(&text)?)
+        }
+        Kind::Basic { username, .. } => {
+            let pair = Zeroizing::new(format!("{username}:{value}"));
+            let text =
+                Zeroizing::new(format!("Basic {}", *Zeroizing::new(STANDARD.encode(&*pair))));
+            Material::Header(http::header::AUTHORIZATION, header_value(&text)?)
+        }
+        Kind::ApiKeyQuery { name, .. } => {
+            let pair = format!("{}={}", escape(name), *Zeroizing::new(escape(value)));
+            Material::Query(Arc::from(name.as_str()), Secret::parse(pair, Fit::Header)?)
+        }
+        Kind::EnvironmentVariable(_) | Kind::OAuth2(_) => Material::Value(secret.clone()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use outgate_policy::Document;
+
+    use super::*;
+
+    fn given(text: &str) -> Material {
+        let (document, _) = Document::read(text).expect("JSON");
+        let credential = Credential::read(&document, None).expect("a credential");
+        let Value::Given(secret) = credential.value() else { panic!("given") };
+        material(&credential.kind, secret).expect("fits")
+    }
+
+    #[test]
+    fn each_kind_goes_on_the_wire_as_specified() {
+        let header = |text: &str| match given(text) {
+            Material::Header(name, value) => {
+                assert!(value.is_sensitive());
+                format!("{name}: {}", value.to_str().expect("text"))
+            }
+            other => panic!("{other:?}"),
+        };
+        let bearer = r#"{"id": "a", "type": "bearer_token", "token": "t""#;
+        assert_eq!(header(&format!("{bearer}}}")), "authorization: Bearer t");
+        let named = format!(r#"{bearer}, "header_name": "X-Api-Key", "prefix": ""}}"#);
+        assert_eq!(header(&named), "x-api-key: t");
+        let prefixed = format!(r#"{bearer}, "prefix": "token"}}"#);
+        assert_eq!(header(&prefixed), "authorization: token t");
+        let basic = r#"{"id": "a", "type": "basic", "username": "u", "password": "pä"}"#;
+        assert_eq!(header(basic), "authorization: Basic dTpww6Q=");
+        let query = r#"{"id": "a", "type": "api_key_query", "name": "k y", "key": "a&b"}"#;
+        let Material::Query(name, pair) = given(query) else { panic!("a parameter") };
+        assert_eq!((&*name, pair.reveal()), ("k y", "k%20y=a%26b"));
+    }
+}

@@ -1,0 +1,112 @@
+//! How does an environment get its placeholders, the same ones after every restart?
+
+use outgate_policy::{CredentialId, EnvironmentId};
+
+use super::{Credentials, Hub};
+use crate::credential::Kind;
+use crate::live::Live;
+use crate::placeholder::Tag;
+use crate::store::{Collection, CredentialStore, Expected, StoreError, all};
+
+/// Why a variable has no placeholder.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceholderError {
+    /// There is no such credential.
+    #[error("the credential {0} is not stored")]
+    Missing(CredentialId),
+    /// It goes on an entry's requests.
+    #[error("the credential {0} is no environment_variable; name it in an entry of the allowlist")]
+    NotAVariable(CredentialId),
+    /// Without random bytes there is no placeholder.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
+    /// It could not be made durable.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A placeholder as its record says it.
+pub(super) struct Placed {
+    pub(super) environment: EnvironmentId,
+    pub(super) credential: CredentialId,
+    pub(super) tag: Tag,
+    pub(super) credential_created: u64,
+}
+
+impl Placed {
+    pub(super) fn read(key: &str, bytes: &[u8]) -> Option<Placed> {
+        // Neither id has a slash in it.
+        let (environment, credential) = key.split_once('/')?;
+        let (tag, created) = std::str::from_utf8(bytes).ok()?.split_once(' ')?;
+        Some(Placed {
+            environment: EnvironmentId::parse(environment).ok()?,
+            credential: CredentialId::parse(credential).ok()?,
+            tag: Tag::parse(tag.as_bytes())?,
+            credential_created: created.parse().ok()?,
+        })
+    }
+}
+
+impl Credentials {
+    /// What a variable of `environment` holds in place of the credential's value. Made at the first
+    /// time of asking; may block on the store then.
+    pub fn placeholder(
+        &self,
+        environment: &EnvironmentId,
+        id: &CredentialId,
+    ) -> Result<String, PlaceholderError> {
+        let known = || {
+            let live = self.live(id).ok_or_else(|| PlaceholderError::Missing(id.clone()))?;
+            let Kind::EnvironmentVariable(variable) = &live.credential.kind else {
+                return Err(PlaceholderError::NotAVariable(id.clone()));
+            };
+            let table = self.0.table.load();
+            let tag = table.tags.get(&(environment.clone(), id.clone()));
+            Ok((tag.map(|tag| tag.placeholder(&variable.prefix)), live))
+        };
+        if let (Some(placeholder), _) = known()? {
+            return Ok(placeholder);
+        }
+        let _changing = self.0.lock();
+        match known()? {
+            (Some(placeholder), _) => return Ok(placeholder),
+            (None, live) => self.0.place(environment, &live)?,
+        }
+        let (placeholder, _) = known()?;
+        placeholder.ok_or_else(|| PlaceholderError::Missing(id.clone()))
+    }
+
+    /// Removes the placeholders of an environment that is no more.
+    pub fn forget_environment(&self, environment: &EnvironmentId) -> Result<(), StoreError> {
+        let _changing = self.0.lock();
+        remove(&*self.0.store, |placed| placed.environment == *environment)?;
+        self.0.reload()
+    }
+}
+
+impl Hub {
+    fn place(
+        self: &std::sync::Arc<Hub>,
+        environment: &EnvironmentId,
+        live: &Live,
+    ) -> Result<(), PlaceholderError> {
+        let tag = Tag::issue().ok_or(PlaceholderError::NoRandomness)?;
+        let key = format!("{environment}/{}", live.id());
+        let value = format!("{} {}", tag.digits(), live.created);
+        self.store.put(Collection::Placeholders, &key, value.as_bytes(), Expected::Anything)?;
+        Ok(self.reload()?)
+    }
+}
+
+/// Removes every placeholder that `is` says.
+pub(super) fn remove(
+    store: &dyn CredentialStore,
+    is: impl Fn(&Placed) -> bool,
+) -> Result<(), StoreError> {
+    for (key, record) in all(store, Collection::Placeholders)? {
+        if Placed::read(&key, &record.value).is_none_or(|placed| is(&placed)) {
+            store.delete(Collection::Placeholders, &key, Expected::Version(record.version))?;
+        }
+    }
+    Ok(())
+}

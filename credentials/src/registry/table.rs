@@ -1,0 +1,99 @@
+//! How does the store become the table that requests read?
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use outgate_policy::{CredentialId, EnvironmentId};
+
+use super::Hub;
+use super::placeholders::Placed;
+use super::record::Stored;
+use super::rotation::{Rotated, RotationOf};
+use crate::live::Live;
+use crate::oauth2::Means;
+use crate::placeholder::Tag;
+use crate::store::{Collection, Record, StoreError, all};
+
+/// Every credential and placeholder at one moment.
+#[derive(Default)]
+pub(super) struct Table {
+    pub(super) live: HashMap<CredentialId, Arc<Live>>,
+    pub(super) placed: HashMap<Tag, (EnvironmentId, CredentialId)>,
+    pub(super) tags: HashMap<(EnvironmentId, CredentialId), Tag>,
+}
+
+impl Table {
+    /// The credential that `tag` stands for in `environment`.
+    pub(super) fn behind(&self, tag: &Tag, environment: &EnvironmentId) -> Option<&Arc<Live>> {
+        let (owner, id) = self.placed.get(tag)?;
+        (owner == environment).then(|| self.live.get(id)).flatten()
+    }
+}
+
+impl Hub {
+    /// Puts in force what the store says. Credentials that did not change keep their tokens. Where
+    /// there can be two of it at once, [`Hub::lock`] is held.
+    pub(super) fn reload(self: &Arc<Hub>) -> Result<(), StoreError> {
+        self.reload_with(None)
+    }
+
+    /// The same, with the credential `anew` made again though its owner did not change it.
+    pub(super) fn reload_with(
+        self: &Arc<Hub>,
+        anew: Option<&CredentialId>,
+    ) -> Result<(), StoreError> {
+        let before = self.table.load_full();
+        let mut table = Table::default();
+        let rotated = all(&*self.store, Collection::RefreshTokens)?;
+        for (id, record) in all(&*self.store, Collection::Credentials)? {
+            let Ok(id) = CredentialId::parse(&id) else { continue };
+            let known = before.live.get(&id).filter(|live| live.version == record.version);
+            let known = known.filter(|_| anew != Some(&id));
+            let token = rotated.iter().find(|(of, _)| of == id.as_str()).map(|(_, token)| token);
+            let live = match known {
+                Some(live) => Some(Arc::clone(live)),
+                None => self.revive(&id, &record, token).map(Arc::new),
+            };
+            match live {
+                Some(live) => drop(table.live.insert(id, live)),
+                None => tracing::error!(credential = %id, "the stored credential can't be used"),
+            }
+        }
+        for (key, record) in all(&*self.store, Collection::Placeholders)? {
+            let Some(placed) = Placed::read(&key, &record.value) else { continue };
+            // One of an earlier credential of the same id must not come to life again.
+            let live = table.live.get(&placed.credential);
+            if live.is_some_and(|live| live.created == placed.credential_created) {
+                let of = (placed.environment, placed.credential);
+                table.placed.insert(placed.tag, of.clone());
+                table.tags.insert(of, placed.tag);
+            }
+        }
+        self.table.store(Arc::new(table));
+        self.changes.send_replace(());
+        Ok(())
+    }
+
+    fn revive(
+        self: &Arc<Hub>,
+        id: &CredentialId,
+        record: &Record,
+        rotated: Option<&Record>,
+    ) -> Option<Live> {
+        let stored = Stored::read(&record.value)?;
+        let rotated = rotated
+            .and_then(|token| Rotated::read(&token.value))
+            .filter(|rotated| rotated.of == record.version)
+            .map(|rotated| rotated.token);
+        let credential = stored.credential(id)?;
+        let means = self.means(id, record.version);
+        let mut live = Live::new(credential, record.version, rotated, means).ok()?;
+        (live.created, live.updated) = (stored.created, stored.updated);
+        Some(live)
+    }
+
+    fn means(self: &Arc<Hub>, id: &CredentialId, version: u64) -> Arc<Means> {
+        let rotation = RotationOf { hub: Arc::downgrade(self), id: id.clone(), version };
+        Arc::new(Means { transport: self.endpoint.clone(), rotation: Arc::new(rotation) })
+    }
+}

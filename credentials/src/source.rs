@@ -1,0 +1,303 @@
+//! Where does a value come from when it isn't stored itself, and is it still what it was?
+//!
+//! A file is looked at again when it may have changed, a command runs again after its time; when
+//! either fails, there is no value: an old one is never used in its place. All of it happens in the
+//! gateway's own process, on the operator's word.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use zeroize::Zeroizing;
+
+use crate::secret::{Fit, MAX_BYTES, Secret, SecretError};
+
+/// A file's state is believed for so long; a request that comes later looks again.
+const FILE_GLANCE: Duration = Duration::from_millis(100);
+/// What a command said is believed for so long.
+const COMMAND_KEEPS: Duration = Duration::from_secs(60);
+/// After a failure the next try is not sooner: requests must not become a storm of processes.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// A disk or a command that takes longer holds up the request no more.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A value, or where it is read from.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Given(Secret),
+    From(Source),
+}
+
+/// A place on the gateway's machine that holds a value.
+#[derive(Clone)]
+pub(crate) enum Source {
+    File(PathBuf),
+    Variable(String),
+    /// A program and its arguments; no shell.
+    Command(Vec<String>),
+}
+
+/// Why a value could not be read. Neither output nor arguments are in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SourceError {
+    #[error("{path} can't be read: {kind}")]
+    File { path: PathBuf, kind: std::io::ErrorKind },
+    #[error("the variable {0} is not set")]
+    NoVariable(String),
+    #[error("the command can't be started: {0}")]
+    Start(std::io::ErrorKind),
+    #[error("the command ended with {0}")]
+    Failed(std::process::ExitStatus),
+    #[error("no value within {DEADLINE:?}")]
+    Late,
+    #[error(transparent)]
+    Value(#[from] SecretError),
+}
+
+/// Reads a value from where it is, again when it may have changed.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    source: Source,
+    fit: Fit,
+    last: ArcSwapOption<Reading>,
+    /// One look at a time; the others wait for its outcome.
+    looking: Mutex<()>,
+}
+
+#[derive(Clone, Debug)]
+struct Reading {
+    until: Instant,
+    stamp: Option<Stamp>,
+    outcome: Result<Secret, SourceError>,
+}
+
+/// What changes when a file is written or replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: Option<SystemTime>,
+    changed: (i64, i64),
+}
+
+impl Reader {
+    pub(crate) fn new(source: Source, fit: Fit) -> Reader {
+        Reader { source, fit, last: ArcSwapOption::empty(), looking: Mutex::new(()) }
+    }
+
+    /// The value as it is now.
+    pub(crate) async fn value(&self) -> Result<Secret, SourceError> {
+        if let Some(fresh) = self.fresh() {
+            return fresh;
+        }
+        let _looking =
+            timeout(DEADLINE, self.looking.lock()).await.map_err(|_| SourceError::Late)?;
+        match self.fresh() {
+            Some(fresh) => fresh,
+            None => self.look().await,
+        }
+    }
+
+    fn fresh(&self) -> Option<Result<Secret, SourceError>> {
+        let last = self.last.load();
+        let reading = last.as_ref().filter(|reading| Instant::now() < reading.until)?;
+        Some(reading.outcome.clone())
+    }
+
+    async fn look(&self) -> Result<Secret, SourceError> {
+        let before = self.last.load_full();
+        let (stamp, outcome) = match &self.source {
+            Source::File(path) => read_file(path.clone(), self.fit, before).await,
+            Source::Variable(name) => (None, read_variable(name, self.fit)),
+            Source::Command(words) => (None, run(words, self.fit).await),
+        };
+        let keeps = match (&self.source, &outcome) {
+            (Source::File(_), _) => FILE_GLANCE,
+            (_, Err(_)) => AFTER_FAILURE,
+            (_, Ok(_)) => COMMAND_KEEPS,
+        };
+        if let Err(error) = &outcome {
+            tracing::warn!(%error, "a credential's value can't be read");
+        }
+        let reading = Reading { until: Instant::now() + keeps, stamp, outcome: outcome.clone() };
+        self.last.store(Some(Arc::new(reading)));
+        outcome
+    }
+}
+
+/// Arguments may be secrets too.
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Source::File(_) => "File(…)",
+            Source::Variable(_) => "Variable(…)",
+            Source::Command(_) => "Command(…)",
+        })
+    }
+}
+
+async fn read_file(
+    path: PathBuf,
+    fit: Fit,
+    before: Option<Arc<Reading>>,
+) -> (Option<Stamp>, Result<Secret, SourceError>) {
+    // A file system that hangs must not hold up the thread that serves connections.
+    let reading = tokio::task::spawn_blocking(move || {
+        let failed =
+            |error: std::io::Error| SourceError::File { path: path.clone(), kind: error.kind() };
+        let stamp = stamp(&path).map_err(failed)?;
+        match before {
+            Some(before) if before.stamp == Some(stamp) => Ok((stamp, before.outcome.clone()?)),
+            _ => Ok((stamp, Secret::of_bytes(contents(&path).map_err(failed)?, fit)?)),
+        }
+    });
+    match timeout(DEADLINE, reading).await {
+        Ok(Ok(Ok((stamp, secret)))) => (Some(stamp), Ok(secret)),
+        Ok(Ok(Err(error))) => (None, Err(error)),
+        Ok(Err(_)) | Err(_) => (None, Err(SourceError::Late)),
+    }
+}
+
+fn stamp(path: &Path) -> std::io::Result<Stamp> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
+        // A pipe would block, a device never end.
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    Ok(Stamp {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        length: metadata.len(),
+        modified: metadata.modified().ok(),
+        changed: (metadata.ctime(), metadata.ctime_nsec()),
+    })
+}
+
+/// A byte more than fits, so that what is too long is seen to be.
+fn contents(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
+    use std::io::Read;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_BYTES + 4));
+    std::fs::File::open(path)?.take(MAX_BYTES as u64 + 3).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Nothing in the program sets variables, so what is read is what it was started with.
+fn read_variable(name: &str, fit: Fit) -> Result<Secret, SourceError> {
+    match std::env::var_os(name) {
+        Some(value) => {
+            Ok(Secret::parse(value.into_string().map_err(|_| SecretError::NotText)?, fit)?)
+        }
+        None => Err(SourceError::NoVariable(name.to_owned())),
+    }
+}
+
+/// Its output is the value. Its error stream may quote it, so that goes nowhere.
+async fn run(words: &[String], fit: Fit) -> Result<Secret, SourceError> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(SourceError::Start(std::io::ErrorKind::InvalidInput));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    let failed = |error: std::io::Error| SourceError::Start(error.kind());
+    let mut child = command.spawn().map_err(failed)?;
+    let output = child.stdout.take().expect("stdout is piped");
+    let said = async {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_BYTES + 4));
+        output.take(MAX_BYTES as u64 + 3).read_to_end(&mut bytes).await?;
+        Ok::<_, std::io::Error>((bytes, child.wait().await?))
+    };
+    // Left behind at the deadline, the command is killed by the drop.
+    match timeout(DEADLINE, said).await {
+        Err(_) => Err(SourceError::Late),
+        Ok(Err(error)) => Err(failed(error)),
+        Ok(Ok((_, status))) if !status.success() => Err(SourceError::Failed(status)),
+        Ok(Ok((bytes, _))) => Ok(Secret::of_bytes(bytes, fit)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(script: &str) -> Reader {
+        let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        Reader::new(Source::Command(words), Fit::Header)
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_anew_when_it_changes_and_failing_leaves_no_value() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        std::fs::write(&path, "one\n").expect("written");
+        let reader = Reader::new(Source::File(path.clone()), Fit::Header);
+        assert!(reader.value().await.is_ok_and(|secret| secret.is(b"one")));
+        std::fs::write(folder.path().join("next"), "two").expect("written");
+        std::fs::rename(folder.path().join("next"), &path).expect("renamed");
+        tokio::time::sleep(FILE_GLANCE).await;
+        assert!(reader.value().await.is_ok_and(|secret| secret.is(b"two")));
+        std::fs::remove_file(&path).expect("removed");
+        tokio::time::sleep(FILE_GLANCE).await;
+        assert!(matches!(reader.value().await, Err(SourceError::File { .. })));
+        std::fs::write(&path, "three").expect("written");
+        tokio::time::sleep(FILE_GLANCE).await;
+        assert!(reader.value().await.is_ok_and(|secret| secret.is(b"three")));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_plain_file_or_too_long_is_no_value() {
+        let device = Reader::new(Source::File("/dev/zero".into()), Fit::Header);
+        assert!(matches!(device.value().await, Err(SourceError::File { .. })));
+        let long = command("head -c 100000 /dev/zero | tr '\\0' a");
+        let outcome = long.value().await;
+        assert!(
+            matches!(outcome, Err(SourceError::Value(SecretError::Long) | SourceError::Failed(_))),
+            "{outcome:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_command_gets_no_variable_but_path_and_its_failure_gives_no_value() {
+        let said = command("env | cut -d= -f1 | grep -vE '^(PATH|PWD|SHLVL|_)$' || echo none");
+        assert!(said.value().await.is_ok_and(|secret| secret.is(b"none")));
+        let failed = command("echo value; exit 3");
+        assert!(matches!(failed.value().await, Err(SourceError::Failed(_))));
+        let absent = Reader::new(Source::Command(vec!["/nowhere/x".to_owned()]), Fit::Header);
+        assert!(matches!(absent.value().await, Err(SourceError::Start(_))));
+    }
+
+    #[tokio::test]
+    async fn a_command_is_asked_once_for_many_requests() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let count = folder.path().join("count");
+        let reader = Arc::new(command(&format!("echo x >> {}; echo value", count.display())));
+        let asked: Vec<_> = (0..20)
+            .map(|_| {
+                let reader = Arc::clone(&reader);
+                tokio::spawn(async move { reader.value().await.is_ok() })
+            })
+            .collect();
+        for one in asked {
+            assert!(one.await.expect("no panic"));
+        }
+        assert_eq!(std::fs::read_to_string(count).expect("counted"), "x\n");
+    }
+
+    #[tokio::test]
+    async fn an_unset_variable_is_no_value() {
+        let reader = Reader::new(Source::Variable("OUTGATE_TEST_UNSET".to_owned()), Fit::Header);
+        let expected = SourceError::NoVariable("OUTGATE_TEST_UNSET".to_owned());
+        assert_eq!(reader.value().await.map(|_| ()), Err(expected));
+    }
+}

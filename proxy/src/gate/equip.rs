@@ -1,0 +1,142 @@
+//! What do stored credentials put on a permitted request, and what is taken off it?
+//!
+//! For requests that need it alone, so that the others pay nothing. In this order: what the entry
+//! strips goes, then the client's own spellings of what will be set, then values take the place of
+//! placeholders in what is left. So no placeholder is looked for in a value of ours, and none is
+//! refused in a header that is not sent.
+
+use http::{HeaderName, HeaderValue, Method};
+use outgate_credentials::{
+    Asking, Carrier, Credentials, Parameter, Substituted, holds_placeholders, without_parameter,
+};
+use outgate_policy::{CredentialId, Denial, Named, Reason, RequestVerdict, Scheme, Strip};
+use smallvec::SmallVec;
+
+use super::RequestPermit;
+use crate::audit::Record;
+use crate::exchange::RequestHead;
+use crate::exchange::inject::remove_spellings;
+use crate::snapshot::Environment;
+
+/// Completes `permit`, and notes in its record what is put on it.
+pub(crate) async fn equip(
+    mut permit: RequestPermit,
+    credentials: &Credentials,
+    environment: &Environment,
+    record: &mut Record,
+) -> Result<RequestPermit, Denial> {
+    let named: SmallVec<[CredentialId; 1]> =
+        permit.verdict.credentials.iter().map(|named| named.id.clone()).collect();
+    record.uses_credentials(&named);
+    permit.applied = credentials.apply(&named).await?;
+    let parameters = settle(&mut permit);
+
+    strip(&mut permit.head, &permit.verdict.strip);
+    for (name, _) in &permit.verdict.headers {
+        remove_spellings(permit.head.headers_mut(), name);
+    }
+    let mut changed = SmallVec::<[HeaderName; 2]>::new();
+    if holds_placeholders(permit.head.headers(), permit.head.target()) {
+        changed = substitute(&mut permit, credentials, environment).await?.headers;
+    }
+    for parameter in parameters {
+        let target = parameter.set(permit.head.target());
+        permit.head.set_target(target);
+    }
+
+    let ids: SmallVec<[CredentialId; 1]> = permit.used.iter().map(|(id, _)| id.clone()).collect();
+    record.uses_credentials(&ids);
+    let set = permit.verdict.headers.iter().map(|(name, _)| name);
+    record.permitted(permit.verdict.entry, set.chain(&changed));
+    Ok(permit)
+}
+
+/// Merges what credentials set with what the entries' own headers are: the more specific entry
+/// wins. Returns the query's part.
+fn settle(permit: &mut RequestPermit) -> SmallVec<[Parameter; 1]> {
+    let own = std::mem::take(&mut permit.verdict.headers);
+    let mut set: Vec<(HeaderName, HeaderValue)> = Vec::with_capacity(own.len() + 1);
+    let mut parameters: SmallVec<[Parameter; 1]> = SmallVec::new();
+    for (applied, Named { behind, .. }) in permit.applied.iter().zip(&permit.verdict.credentials) {
+        let is_new = match &applied.carrier {
+            Carrier::Header(name, value) => {
+                let mut stronger = own.iter().take(*behind).chain(&set);
+                let is_new = stronger.all(|(other, _)| other != name);
+                if is_new {
+                    set.push((name.clone(), value.clone()));
+                }
+                is_new
+            }
+            Carrier::Query(parameter) => {
+                let is_new = !parameters.iter().any(|known| known.is_named_as(parameter));
+                if is_new {
+                    parameters.push(parameter.clone());
+                }
+                is_new
+            }
+        };
+        if is_new {
+            permit.used.push(applied.used.clone());
+        }
+    }
+    let weaker = |name: &HeaderName| set.iter().any(|(other, _)| other == name);
+    let mut headers: Vec<_> = own.into_iter().filter(|(name, _)| !weaker(name)).collect();
+    headers.append(&mut set);
+    permit.verdict.headers = headers;
+    parameters
+}
+
+fn strip(head: &mut RequestHead, strips: &[Strip]) {
+    for strip in strips {
+        match strip {
+            Strip::Header(name) => remove_spellings(head.headers_mut(), name),
+            Strip::Query(name) => {
+                let target = without_parameter(head.target(), name);
+                head.set_target(target);
+            }
+        }
+    }
+}
+
+async fn substitute(
+    permit: &mut RequestPermit,
+    credentials: &Credentials,
+    environment: &Environment,
+) -> Result<Substituted, Denial> {
+    let RequestPermit { head, snapshot, verdict, used, .. } = permit;
+    let destination = head.destination().clone();
+    let asking = Asking {
+        environment: environment.id(),
+        policy: &snapshot.policy,
+        destination: &destination,
+    };
+    let target = head.target().clone();
+    let mut substituted = credentials.substitute(&asking, head.headers_mut(), &target).await?;
+    refuse_unsafe(head, verdict)?;
+    if let Some(target) = substituted.target.take() {
+        head.set_target(target);
+    }
+    for one in substituted.used.drain(..) {
+        if !used.contains(&one) {
+            used.push(one);
+        }
+    }
+    Ok(substituted)
+}
+
+/// What holds for injected headers holds for a placeholder's value.
+fn refuse_unsafe(head: &RequestHead, verdict: &RequestVerdict) -> Result<(), Denial> {
+    let host = &head.destination().host;
+    if head.method() == Method::TRACE {
+        let message = format!("TRACE to {host} would show the value of a placeholder");
+        return Err(Denial::new(Reason::TraceRefused, message));
+    }
+    if head.scheme() == Scheme::Http && !verdict.allow_plaintext_placeholders {
+        let message = format!(
+            "a request to {host} carries a placeholder, whose value is sent over TLS only; use \
+             https://"
+        );
+        return Err(Denial::new(Reason::InjectionNeedsTls, message));
+    }
+    Ok(())
+}

