@@ -5,8 +5,6 @@
 //! deadline. Every answer, wherever it is from, passes the address rules; what is left is the only
 //! source of [`PinnedAddresses`], and those are the only thing that can be dialled.
 
-pub(crate) mod machine;
-
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -22,8 +20,6 @@ use outgate_policy::{AddressRefusal, AddressRules, Host};
 use smallvec::SmallVec;
 
 use crate::limits::Limits;
-
-use machine::Machine;
 
 /// Answers are kept at least this long, so that a TTL of 0 doesn't ask for every connection.
 const SHORTEST_TTL: Duration = Duration::from_secs(1);
@@ -44,7 +40,6 @@ pub struct Resolver {
     hosts: Hosts,
     deadline: Duration,
     own: OnceLock<Vec<SocketAddr>>,
-    machine: Machine,
 }
 
 /// Addresses that passed the rules. Only the resolver makes them; never empty.
@@ -62,8 +57,8 @@ pub(crate) enum ResolveError {
     /// Every address it has is one that is never dialled.
     #[error("{host} has no address that may be dialled: {refusal}")]
     Refused { host: Host, refusal: AddressRefusal },
-    /// It leads back to the gateway, or to another program of its machine.
-    #[error("{0} is the gateway itself, or its machine")]
+    /// It leads back to the gateway itself.
+    #[error("{0} is the gateway itself")]
     Own(Host),
 }
 
@@ -85,26 +80,14 @@ impl Resolver {
             })
             .inspect_err(|error| tracing::warn!(%error, "no name server: check /etc/resolv.conf"))
             .ok();
-        Resolver {
-            dns,
-            hosts,
-            deadline: limits.dns,
-            own: OnceLock::new(),
-            machine: Machine::default(),
-        }
+        Resolver { dns, hosts, deadline: limits.dns, own: OnceLock::new() }
     }
 
     /// Knows only what `hosts` says, in the format of `/etc/hosts`.
     pub fn from_hosts(hosts: &str, limits: &Limits) -> std::io::Result<Resolver> {
         let mut known = Hosts::default();
         known.read_hosts_conf(hosts.as_bytes())?;
-        Ok(Resolver {
-            dns: None,
-            hosts: known,
-            deadline: limits.dns,
-            own: OnceLock::new(),
-            machine: Machine::default(),
-        })
+        Ok(Resolver { dns: None, hosts: known, deadline: limits.dns, own: OnceLock::new() })
     }
 
     /// The gateway's listeners, known once they are bound; they are never dialled.
@@ -130,9 +113,7 @@ impl Resolver {
         for address in addresses {
             let address = SocketAddr::new(address.to_canonical(), port);
             match rules.judge(address) {
-                Ok(()) if self.is_own(address, rules) => {
-                    why_not = ResolveError::Own(host.clone());
-                }
+                Ok(()) if self.is_own(address) => why_not = ResolveError::Own(host.clone()),
                 Ok(()) => good.push(address),
                 Err(refusal) => why_not = ResolveError::Refused { host: host.clone(), refusal },
             }
@@ -173,16 +154,13 @@ impl Resolver {
             .collect()
     }
 
-    /// The gateway's listeners are shut whatever the rules say, the rest of its machine unless they
-    /// name that very port. A listener bound to every address is met at each of the machine.
-    fn is_own(&self, address: SocketAddr, rules: &AddressRules) -> bool {
-        let mut listeners = self.own.get().into_iter().flatten();
-        let is_listener = listeners.any(|own| {
+    /// A listener bound to every address is met at each address of this machine.
+    fn is_own(&self, address: SocketAddr) -> bool {
+        self.own.get().into_iter().flatten().any(|own| {
             own.port() == address.port()
                 && (own.ip().to_canonical() == address.ip()
-                    || (own.ip().is_unspecified() && machine::is_met_at(address)))
-        });
-        is_listener || (!rules.opens_alone(address) && self.machine.has(address.ip()))
+                    || (own.ip().is_unspecified() && is_of_this_machine(address)))
+        })
     }
 }
 
@@ -247,6 +225,17 @@ fn addresses(
         .filter_map(|record| record.data.ip_addr())
         .collect::<SmallVec<[IpAddr; 4]>>()
         .into_iter()
+}
+
+/// The kernel picks as source the address itself when it is one of its own. No packet is sent.
+fn is_of_this_machine(address: SocketAddr) -> bool {
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let source = std::net::UdpSocket::bind((any, 0))
+        .and_then(|socket| socket.connect(address).and_then(|()| socket.local_addr()));
+    source.is_ok_and(|source| source.ip() == address.ip())
 }
 
 #[cfg(test)]

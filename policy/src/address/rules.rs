@@ -87,7 +87,7 @@ impl AddressRules {
         if is_in(&self.deny) {
             return refuse(AddressClass::Denied);
         }
-        if self.opens_alone(address) {
+        if self.dangerously_allow.contains(&SocketAddr::new(judged, address.port())) {
             return Ok(());
         }
         if is_in(&self.sandboxes) {
@@ -98,12 +98,6 @@ impl AddressRules {
             Some(class) if class.opens_by_range() && self.allow.contains(judged) => Ok(()),
             Some(class) => refuse(class),
         }
-    }
-
-    /// Whether the operator names this very address and port in `dangerously_allow`.
-    pub fn opens_alone(&self, address: SocketAddr) -> bool {
-        let judged = judged_as(address.ip(), &self.nat64_prefixes);
-        self.dangerously_allow.contains(&SocketAddr::new(judged, address.port()))
     }
 
     /// Ranges in `allow` in which there is nothing that `allow` could open.

@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_forgotten_record_is_still_one_line() {
-        let line = written(|record| record.asks(&http::Method::GET, "/x"));
+        let line = written(|record| record.asks(&Method::GET, "/x"));
         assert_eq!(line["error"], "broken off before its end");
         assert_eq!((&line["path"], &line["verdict"]), (&"/x".into(), &"allow".into()));
     }
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn control_characters_never_reach_a_terminal() {
         let line = written(|record| {
-            record.asks(&http::Method::GET, "/\u{1b}]0;\u{9b}\u{2028}\u{7f}é");
+            record.asks(&Method::GET, "/\u{1b}]0;\u{9b}\u{2028}\u{7f}é");
             record.refused(Reason::DomainNotAllowed);
         });
         assert_eq!(line["path"], "/\u{1b}]0;\\u{9b}\\u{2028}\\u{7f}é");

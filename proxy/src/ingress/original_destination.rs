@@ -7,11 +7,10 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::sockopt::{Ip6tOriginalDst, IpTransparent, OriginalDst};
 use nix::sys::socket::{getsockopt, setsockopt};
 use tokio::net::TcpStream;
-
-use crate::resolve::machine;
 
 /// The original destination of an accepted `socket`, IPv4 inside IPv6 as IPv4.
 pub(crate) fn of(socket: &TcpStream) -> io::Result<SocketAddr> {
@@ -51,9 +50,20 @@ pub(crate) fn is_listener(original: SocketAddr, listener: SocketAddr) -> bool {
         return false;
     }
     match listener.ip().is_unspecified() {
-        true => machine::assigned().is_none_or(|all| all.contains(&original.ip())),
+        true => is_assigned(original.ip()),
         false => original.ip() == listener.ip(),
     }
+}
+
+/// Whether an interface has this address. A route may make any other local.
+fn is_assigned(address: IpAddr) -> bool {
+    let Ok(mut interfaces) = getifaddrs() else { return true };
+    interfaces.any(|interface| {
+        let Some(assigned) = interface.address else { return false };
+        let v4 = assigned.as_sockaddr_in().map(|found| IpAddr::V4(found.ip()));
+        let v6 = assigned.as_sockaddr_in6().map(|found| IpAddr::V6(found.ip()));
+        v4.or(v6) == Some(address)
+    })
 }
 
 fn canonical(address: SocketAddr) -> SocketAddr {

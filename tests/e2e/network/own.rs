@@ -25,8 +25,8 @@ fn only_outgates_ports_are_reached(kind: Kind) {
         let udp = ["0.0.0.0:161", "[::]:162"].map(|at| UdpSocket::bind(at).expect("a free port"));
         (ssh, udp)
     });
-    let more =
-        "[[listener]]\nkind = \"explicit\"\nbind = \"10.20.0.1:8090\"\nenvironment = \"two\"\n";
+    let more = "[[listener]]\nkind = \"explicit\"\nbind = \"10.20.0.1:8090\"\nenvironment = \"two\"\n\
+                [addresses]\ndeny = [\"11.99.0.2\", \"2a00:99::2\"]\n";
     let own = ["10.20.0.1", "10.20.1.1", "10.20.2.1", "11.99.0.2", "fd10:20::1", "2a00:99::2"];
     for (number, address) in own.iter().enumerate() {
         scene.world.dns.name(&format!("own{number}.example.test"), &[address]);
