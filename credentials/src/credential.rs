@@ -3,6 +3,7 @@
 //! A [`Credential`] is read from the JSON object that its owner wrote ([`Credential::read`]): every
 //! problem at once, each naming a field and never a value.
 
+mod fields;
 mod read;
 
 use std::fmt;

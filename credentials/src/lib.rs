@@ -12,6 +12,8 @@
 //! all of it behind the handle.
 
 mod credential;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod live;
 mod oauth2;
 mod placeholder;

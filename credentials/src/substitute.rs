@@ -52,6 +52,14 @@ pub fn holds_placeholders(headers: &HeaderMap, target: &PathAndQuery) -> bool {
 }
 
 impl Found {
+    /// How many placeholders are in a text.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn look_in(text: &[u8]) -> usize {
+        let mut found = SmallVec::<[Tag; 2]>::new();
+        tags(text, &mut found);
+        found.len()
+    }
+
     pub(crate) fn look(headers: &HeaderMap, target: &PathAndQuery) -> Found {
         let mut found = Found::default();
         for value in headers.values() {

@@ -26,6 +26,7 @@ use crate::ca;
 use crate::config::{BindAddress, ConnectRefusals, Settings, Way};
 use crate::environments::{Generation, InForce, address_rules, made_addresses};
 use crate::failure::Failure;
+use crate::hooks::Hooks;
 use crate::management::{Management, ManagementKey};
 use crate::metrics::Metrics;
 use crate::reload::{Loaded, Reloader, Reread};
@@ -41,6 +42,8 @@ pub(crate) struct App {
     key: ManagementKey,
     audit: (AuditWriter, AuditOutput),
     reloader: Reloader,
+    hooks: Arc<Hooks>,
+    settings: Settings,
     metrics: Metrics,
     ca: PathBuf,
 }
@@ -100,6 +103,8 @@ impl App {
         let own = sockets.addresses().chain([management.address()]);
         gateway.bound(own.filter_map(BindAddress::tcp).collect());
         let (metrics, ca) = (Metrics::new(), ca::certificate_path(&settings)?);
+        let hooks = Arc::new(Hooks::new(Arc::clone(&gateway), &settings));
+        let started = settings.clone();
         let loaded = Loaded { settings, rules, in_force, endpoints, problems };
         let reloader =
             Reloader::new(reread, loaded, Arc::clone(&gateway), output.next(), metrics.clone());
@@ -111,6 +116,8 @@ impl App {
             key,
             audit: (writer, output),
             reloader,
+            hooks,
+            settings: started,
             metrics,
             ca,
         })
@@ -119,6 +126,11 @@ impl App {
     /// Where the explicit proxy really listens.
     pub(crate) fn explicit(&self) -> impl Iterator<Item = &BindAddress> {
         self.sockets.of(Way::Explicit)
+    }
+
+    /// Who is asked about tool calls.
+    pub(crate) fn hooks(&self) -> Arc<Hooks> {
+        Arc::clone(&self.hooks)
     }
 
     fn addresses(&self, way: Way) -> Vec<String> {

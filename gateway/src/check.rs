@@ -1,22 +1,24 @@
 //! `outgate check FILE…`: is anything wrong with these files?
 
+mod environment;
+mod hooks;
+
 use std::io;
 use std::path::Path;
 
-use outgate_policy::{compile, is_environment_document};
+use outgate_policy::{Environment, Problem, is_environment_document};
 
 use crate::cli::CheckArgs;
 use crate::console::{Style, say};
-use crate::environments::default_id;
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
-/// Prints every problem and every warning of every file; fails if there is a problem.
+/// Prints every problem and every warning of every file; fails if there is a problem. URLs of
+/// hooks files are judged by the environments that are named beside them.
 pub(crate) fn run(args: &CheckArgs, surroundings: &Surroundings) -> Result<(), Failure> {
     let style = Style::of(&io::stdout(), surroundings.no_color.as_deref());
     let mut bad = false;
-    for file in &args.files {
-        let Findings { problems, warnings } = examine(file);
+    for (file, Findings { problems, warnings }) in examine_all(&args.files) {
         let name = file.display();
         for problem in &problems {
             say(format_args!("{name}: {} {problem}", style.bad("error:")))?;
@@ -32,80 +34,64 @@ pub(crate) fn run(args: &CheckArgs, surroundings: &Surroundings) -> Result<(), F
     if bad { Err(Failure::shown()) } else { Ok(()) }
 }
 
+/// What was found in one file.
 #[derive(Debug, Default, PartialEq)]
 struct Findings {
     problems: Vec<String>,
     warnings: Vec<String>,
 }
 
-fn examine(file: &Path) -> Findings {
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => return Findings::problem(error),
-    };
-    if !is_environment_document(&text) {
-        return Findings::problem("hooks files: not supported yet");
+/// A file that was read, by its kind.
+enum Examined {
+    /// Nothing more to look at.
+    Done(Findings),
+    /// An environment that loads: it judges hooks files too.
+    Environment(Box<Environment>, Findings),
+    /// A hooks file, still to be judged.
+    Hooks(String),
+}
+
+fn examine_all<P: AsRef<Path>>(files: &[P]) -> impl Iterator<Item = (&Path, Findings)> {
+    let examined: Vec<_> = files.iter().map(|file| examine(file.as_ref())).collect();
+    let environments: Vec<&Environment> = examined
+        .iter()
+        .filter_map(|examined| match examined {
+            Examined::Environment(environment, _) => Some(&**environment),
+            Examined::Done(_) | Examined::Hooks(_) => None,
+        })
+        .collect();
+    let hooks: Vec<_> = examined
+        .iter()
+        .map(|examined| match examined {
+            Examined::Hooks(text) => Some(hooks::check(text, &environments)),
+            Examined::Done(_) | Examined::Environment(..) => None,
+        })
+        .collect();
+    let findings = examined.into_iter().zip(hooks).map(|(examined, hooks)| match examined {
+        Examined::Done(findings) | Examined::Environment(_, findings) => findings,
+        Examined::Hooks(_) => hooks.unwrap_or_default(),
+    });
+    files.iter().map(AsRef::as_ref).zip(findings.collect::<Vec<_>>())
+}
+
+fn examine(file: &Path) -> Examined {
+    match std::fs::read_to_string(file) {
+        Ok(text) if is_environment_document(&text) => environment::examine(&text, file),
+        Ok(text) => Examined::Hooks(text),
+        Err(error) => Examined::Done(Findings::problem(error)),
     }
-    let (problems, warnings) = match compile(&text, &default_id(file)) {
-        Ok(environment) => (Vec::new(), environment.warnings),
-        Err(found) => (found.problems, found.warnings),
-    };
-    let texts = |list: Vec<outgate_policy::Problem>| list.iter().map(ToString::to_string).collect();
-    Findings { problems: texts(problems), warnings: texts(warnings) }
 }
 
 impl Findings {
     fn problem(text: impl ToString) -> Findings {
         Findings { problems: vec![text.to_string()], warnings: Vec::new() }
     }
+
+    fn of(problems: Vec<Problem>, warnings: Vec<Problem>) -> Findings {
+        let texts = |list: Vec<Problem>| list.iter().map(ToString::to_string).collect();
+        Findings { problems: texts(problems), warnings: texts(warnings) }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn examined(text: &str) -> Findings {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("e.json");
-        std::fs::write(&file, text).unwrap();
-        examine(&file)
-    }
-
-    #[test]
-    fn a_good_file_has_no_findings() {
-        let good = r#"{"network": {"allowlist": [{"domain": "api.example.com"}]}}"#;
-        assert_eq!(examined(good), Findings::default());
-    }
-
-    #[test]
-    fn every_problem_is_found_at_once() {
-        let bad = r#"{"network": {"allowlist": [{"domian": "a.example.com"}, {"domain": "a b"}]}}"#;
-        let found = examined(bad).problems;
-        assert!(
-            found.iter().any(|problem| problem.starts_with("network.allowlist[0]")),
-            "{found:?}"
-        );
-        assert!(
-            found.iter().any(|problem| problem.starts_with("network.allowlist[1]")),
-            "{found:?}"
-        );
-    }
-
-    #[test]
-    fn warnings_leave_a_file_good() {
-        let wide = r#"{"network": {"allowlist": [{"domain": "*.com"}]}}"#;
-        let found = examined(wide);
-        assert!(found.problems.is_empty() && !found.warnings.is_empty(), "{found:?}");
-    }
-
-    #[test]
-    fn a_hooks_file_is_named_as_one() {
-        let hooks = r#"{"gate": {"pre_tool_execution": []}}"#;
-        assert_eq!(examined(hooks), Findings::problem("hooks files: not supported yet"));
-    }
-
-    #[test]
-    fn a_missing_file_is_a_problem() {
-        assert_eq!(examine(Path::new("/nowhere/e.json")).problems.len(), 1);
-    }
-}
+mod tests;

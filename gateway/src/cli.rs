@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Validate environment files: every problem of every file.
     Check(CheckArgs),
+    /// Ask the hooks about a tool call: the event on stdin, the answer on stdout.
+    Hook(HookArgs),
     /// Say what would happen to a request, and why.
     Explain(ExplainArgs),
     /// Show, export or replace the CA that clients trust.
@@ -111,6 +113,32 @@ pub(crate) struct RunArgs {
     /// What to run, and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HookArgs {
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+    /// Before the tool call, or after it.
+    pub(crate) moment: Moment,
+    /// The environment file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) environment: PathBuf,
+    /// A folder whose entries appear at the sandbox's root: DIR/.agents as /.agents.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sandbox_root: Option<PathBuf>,
+    /// Certificates that origins may also be verified with, besides the system's.
+    #[arg(long, value_name = "PEM")]
+    pub(crate) origin_roots: Option<PathBuf>,
+}
+
+/// When a tool call is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+pub(crate) enum Moment {
+    /// Before it: a deny exits with 2.
+    Pre,
+    /// After it.
+    Post,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -291,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_later_work_builds_is_not_offered() {
-        for line in ["outgate hook pre", "outgate help"] {
+        for line in ["outgate help"] {
             assert!(parse(line).unwrap_err().use_stderr(), "{line}");
         }
     }

@@ -22,7 +22,7 @@ use outgate_proxy::Limits;
 
 pub(crate) use self::bind::BindAddress;
 pub(crate) use self::document::ConnectRefusals;
-use self::document::{AddressesSection, CaSection, Document, Kind, ListenerSection};
+use self::document::{AddressesSection, CaSection, Document, HooksSection, Kind, ListenerSection};
 pub(crate) use self::environment::{EnvironmentSource, KnownBy};
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::listeners::{ClientListener, Way};
@@ -50,7 +50,19 @@ pub(crate) struct Settings {
     pub(crate) origin_roots: Vec<PathBuf>,
     pub(crate) connect_refusals: ConnectRefusals,
     pub(crate) audit: AuditFile,
+    pub(crate) hooks: HooksSettings,
     pub(crate) limits: Limits,
+}
+
+/// What the operator says of tool-call hooks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HooksSettings {
+    /// The operator's own hooks file.
+    pub(crate) file: Option<PathBuf>,
+    /// Whether what is there at the start stays.
+    pub(crate) pin: bool,
+    /// Whether commands run on the host where there is no sandbox.
+    pub(crate) dangerously_on_host: bool,
 }
 
 /// The operator's own CA.
@@ -110,6 +122,7 @@ impl Settings {
             origin_roots: origin_roots(args, document.origin.roots, folder),
             connect_refusals: document.refusals.connect,
             audit: AuditFile::resolve(document.audit.file, folder),
+            hooks: document.hooks.resolve(folder),
             limits: document.limits,
             state_dir,
         })
@@ -119,6 +132,12 @@ impl Settings {
     pub(crate) fn warn_of_dangers(&self) {
         for address in &self.addresses.dangerously_allow {
             tracing::warn!(%address, "[addresses] dangerously_allow opens it to every environment");
+        }
+        if self.hooks.dangerously_on_host {
+            tracing::warn!(
+                "[hooks] dangerously_run_hooks_on_host: where there is no sandbox, commands of \
+                 hooks run on this machine, as this user"
+            );
         }
     }
 
@@ -140,8 +159,9 @@ impl Settings {
             StoreKeySource::File(path) => Some(path),
             StoreKeySource::StateFolder | StoreKeySource::Variable(_) => None,
         };
-        let operator = operator.map(Path::to_owned);
-        environments.chain(key).chain(audit).chain(store_key).cloned().chain(operator).collect()
+        let hooks = self.hooks.file.as_ref();
+        let files = environments.chain(key).chain(audit).chain(store_key).chain(hooks).cloned();
+        files.chain(operator.map(Path::to_owned)).collect()
     }
 
     /// What `new` has otherwise that only a restart puts in force.
@@ -152,6 +172,7 @@ impl Settings {
             ("ca", self.ca != new.ca),
             ("store", self.store_key != new.store_key),
             ("origin", self.origin_roots != new.origin_roots),
+            ("hooks", self.hooks != new.hooks),
             ("refusals", self.connect_refusals != new.connect_refusals),
             ("limits", self.limits != new.limits),
         ];
@@ -219,6 +240,16 @@ impl AddressesSection {
             nat64_prefixes: self.nat64_prefixes.into_iter().map(Ipv6Net::from).collect(),
             sandboxes: Vec::new(),
             dangerously_allow: self.dangerously_allow,
+        }
+    }
+}
+
+impl HooksSection {
+    fn resolve(self, folder: &Path) -> HooksSettings {
+        HooksSettings {
+            file: self.file.map(|file| folder.join(file)),
+            pin: self.pin,
+            dangerously_on_host: self.dangerously_run_hooks_on_host,
         }
     }
 }

@@ -27,7 +27,9 @@ pub(crate) fn run(args: &DemoArgs, surroundings: &Surroundings) -> Result<(), Fa
     let signals = runtime.block_on(async { Signals::listen() })?;
     let stage = Stage::set(surroundings.path.clone())?;
     let told = tell(&stage, style);
-    let Stage { running, folder, .. } = stage;
+    let Stage { running, folder, hooks, .. } = stage;
+    // It holds on to the gateway, which ends with the last who does.
+    drop(hooks);
     if args.keep && told.is_ok() {
         say("The gateway runs on, for these commands and others. Ctrl-C ends it.")?;
         runtime.block_on(until_stopped(running, signals))?;

@@ -10,6 +10,7 @@
 //!          ├──── verify            tries to get out of the same sandbox
 //!          ├──── demo              the same parts, an origin and curl, in front of a person
 //!          ├──── check, explain    what policy makes of a file, of a request
+//!          ├──── hook              whether a tool call may run, once
 //!          ├──── credentials       by a running gateway's API, or in the store itself
 //!          └──── ca                what clients must trust
 //! ```
@@ -30,6 +31,8 @@ mod demo;
 mod environments;
 mod explain;
 mod failure;
+mod hook;
+mod hooks;
 mod management;
 mod metrics;
 mod process;
@@ -57,7 +60,8 @@ use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
 fn main() -> ExitCode {
-    if let Some(ended) = sandbox::take_over().or_else(verify::take_over) {
+    let taken_over = sandbox::take_over().or_else(verify::take_over).or_else(hooks::take_over);
+    if let Some(ended) = taken_over {
         return ended;
     }
     let surroundings = Surroundings::read();
@@ -80,12 +84,13 @@ fn run(surroundings: &Surroundings) -> Result<ExitCode, Failure> {
         // The demo tells its own story.
         Command::Demo(_) => "error",
         // The terminal is the command's.
-        Command::Run(_) | Command::Verify(_) => "warn",
+        Command::Run(_) | Command::Verify(_) | Command::Hook(_) => "warn",
         _ => "info",
     };
     telemetry::start(surroundings, level)?;
     match cli.command {
         Command::Run(args) => return run::run(&args, surroundings),
+        Command::Hook(args) => return hook::run(&args, surroundings),
         Command::Serve(args) => serve::run(&args, surroundings)?,
         Command::Check(args) => check::run(&args, surroundings)?,
         Command::Ca(command) => ca::run(command, surroundings)?,

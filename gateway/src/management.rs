@@ -8,6 +8,7 @@ mod api;
 mod connection;
 mod credentials;
 mod environments;
+mod hooks;
 mod key;
 mod page;
 mod socket;
@@ -15,9 +16,12 @@ mod socket;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use outgate_credentials::{Asker, Credentials};
+use outgate_hooks::{Answer, Phase};
 use outgate_policy::AddressRules;
 use outgate_proxy::{AuditSink, Gateway};
 use tokio::sync::watch;
@@ -25,6 +29,7 @@ use tokio::sync::watch;
 pub(crate) use self::key::ManagementKey;
 pub(crate) use self::socket::{SocketError, bind_unix};
 use crate::config::BindAddress;
+use crate::hooks::Unasked;
 use crate::reload::Rereads;
 
 /// What the API shows of the gateway, as it is when asked.
@@ -36,7 +41,12 @@ pub(crate) struct Shown {
     pub(crate) problems: View<Vec<String>>,
     /// The text for Prometheus.
     pub(crate) metrics: View<String>,
+    /// Whether a tool call of an environment may run: the environment's id, when, the event.
+    pub(crate) hooks: Arc<dyn Fn(String, Phase, Bytes) -> Asked + Send + Sync>,
 }
+
+/// What hooks answer, in time.
+pub(crate) type Asked = Pin<Box<dyn Future<Output = Result<Answer, Unasked>> + Send>>;
 
 /// What the API changes.
 #[derive(Clone)]

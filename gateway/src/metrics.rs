@@ -20,6 +20,7 @@ const REQUESTS: &str = "outgate_requests_total";
 const TUNNELS: &str = "outgate_tunnels_total";
 const BYTES: &str = "outgate_bytes_total";
 const DURATION: &str = "outgate_request_duration_seconds";
+const HOOKS: &str = "outgate_hooks_total";
 const RELOADS: &str = "outgate_reloads_total";
 const PROBLEMS: &str = "outgate_problems";
 const ENVIRONMENTS: &str = "outgate_environments";
@@ -62,6 +63,7 @@ impl Metrics {
             describe_counter!(TUNNELS, "Tunnels refused, spliced or ended without a request.");
             describe_counter!(BYTES, "Bytes of bodies and spliced tunnels.");
             describe_histogram!(DURATION, "From a request's head to the end of its answer.");
+            describe_counter!(HOOKS, "Handlers of hooks, by event, outcome and cause.");
             describe_counter!(RELOADS, "Readings of changed files, by outcome.");
             counter!(RELOADS, "outcome" => "success").absolute(0);
             counter!(RELOADS, "outcome" => "failure").absolute(0);
@@ -103,8 +105,15 @@ impl Metrics {
 impl Counting {
     /// Counts one line.
     pub(crate) fn count(&mut self, tally: &Tally) {
-        let Tally { request, denied, reason, bytes_up, bytes_down, lasted } = *tally;
+        let Tally { request, hook, denied, reason, bytes_up, bytes_down, lasted } = *tally;
         let recorder = &self.recorder;
+        if let Some([event, outcome, cause]) = hook {
+            with_local_recorder(&**recorder, || {
+                counter!(HOOKS, "event" => event, "outcome" => outcome, "cause" => cause)
+                    .increment(1);
+            });
+            return;
+        }
         let line = self.lines.entry((request, denied, reason));
         line.or_insert_with(|| {
             let name = if request { REQUESTS } else { TUNNELS };
@@ -171,7 +180,7 @@ mod tests {
     fn tally(reason: Option<Reason>) -> Tally {
         let lasted = Duration::from_millis(20);
         let denied = reason.is_some();
-        Tally { request: true, denied, reason, bytes_up: 1, bytes_down: 10, lasted }
+        Tally { request: true, hook: None, denied, reason, bytes_up: 1, bytes_down: 10, lasted }
     }
 
     #[test]
@@ -207,6 +216,7 @@ mod tests {
             TUNNELS,
             BYTES,
             DURATION,
+            HOOKS,
             RELOADS,
             PROBLEMS,
             ENVIRONMENTS,

@@ -5,12 +5,15 @@
 //! follow it to its end, take on its exit code
 //! ```
 
+mod ask;
 mod attend;
 mod closed;
 mod confine;
 mod door;
 mod fetch;
 mod furnish;
+mod hooked;
+mod inside;
 mod signals;
 mod streams;
 mod told;
@@ -24,10 +27,11 @@ use outgate_credentials::Credentials;
 use outgate_proxy::Resolver;
 use tokio::runtime::Builder;
 
-use self::attend::attend;
+pub(crate) use self::ask::ask;
 use self::closed::Closed;
-use self::fetch::{Fetched, fetch};
+pub(crate) use self::door::id;
 use self::furnish::{Furniture, Root, furnish};
+use self::inside::Inside;
 use self::signals::Signals;
 use self::told::Told;
 use crate::app::App;
@@ -59,6 +63,10 @@ pub(crate) struct Prepared<'a> {
     environment: PathBuf,
     root: Root,
     told: Option<Told>,
+    /// Where last good hooks are kept for the next sandbox.
+    memory: Option<PathBuf>,
+    /// Whether outgate itself has something to say on its standard output.
+    answering: bool,
     /// The environment's file, where none was named.
     _closed: Option<Closed>,
 }
@@ -90,6 +98,8 @@ impl<'a> Prepared<'a> {
             environment,
             root: Root::of(args)?,
             told: None,
+            memory: None,
+            answering: false,
             _closed: closed,
         })
     }
@@ -101,6 +111,15 @@ impl<'a> Prepared<'a> {
 
     /// Runs the command to its end; its exit code.
     pub(crate) fn execute(self, resolver: Resolver) -> Result<u8, Failure> {
+        self.occupy(resolver, async |inside: Inside<'_>| inside.attend().await)
+    }
+
+    /// Makes the sandbox, and has `body` do what it is for.
+    fn occupy<T>(
+        self,
+        resolver: Resolver,
+        body: impl AsyncFnOnce(Inside<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::start)?;
         runtime.block_on(async {
             let (mut sandbox, mut fetches) = (None, Vec::new());
@@ -113,24 +132,23 @@ impl<'a> Prepared<'a> {
                 |_, environments, credentials| {
                     let mut furniture = self.furnish(credentials)?;
                     fetches = std::mem::take(&mut furniture.fetches);
-                    let (launched, sockets) =
+                    let (launched, sockets, hooked) =
                         confine::launch(&self.args, environments, &self.directory, furniture)?;
-                    sandbox = Some(launched);
+                    sandbox = Some((launched, hooked));
                     Ok(sockets)
                 },
             )?;
-            let sandbox =
+            let (sandbox, hooked) =
                 sandbox.ok_or_else(|| Failure::start("the gateway asked for no sandbox"))?;
+            let wanted = hooked.guard(app.hooks(), self.root.path(), self.memory.clone())?;
             // What the command was to inherit, it has: from here on it is the gateway's.
-            let mut signals = Signals::listen()?;
+            let signals = Signals::listen()?;
             process::raise_descriptor_limit();
-            leave_input_and_output().map_err(Failure::start)?;
+            if !self.answering {
+                leave_input_and_output().map_err(Failure::start)?;
+            }
             let running = app.start()?;
-            let ended = match fetch(fetches, &running, &mut signals).await {
-                Ok(Fetched::All) => attend(sandbox, &running, signals).await,
-                Ok(Fetched::Interrupted(code)) => Ok(code),
-                Err(failure) => Err(failure),
-            };
+            let ended = body(Inside { sandbox, fetches, running: &running, signals, wanted }).await;
             // Nobody is left whom a transfer could still matter to.
             running.cut();
             running.join()?;

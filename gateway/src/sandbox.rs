@@ -16,6 +16,7 @@ mod descriptors;
 mod environment_variables;
 mod error;
 mod filesystem;
+mod hook;
 mod init;
 mod launch;
 mod launcher;

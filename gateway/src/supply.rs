@@ -22,7 +22,9 @@ use std::sync::Arc;
 use outgate_certs::Authority;
 use outgate_policy::EnvironmentId;
 use outgate_proxy::Gateway;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
 
 pub(crate) use self::clone::CloneError;
 use self::errand::Errand;
@@ -63,7 +65,12 @@ struct Depot {
     supply: Supply,
     keeping: Keeping,
     places: Semaphore,
+    /// Where connections live: pools share them with clients, which must not wait for a disk.
+    network: Handle,
 }
+
+/// Something that goes on on the network's runtime, until this is dropped.
+struct Afar<T>(JoinHandle<T>);
 
 impl Keeping {
     pub(crate) fn new(
@@ -89,9 +96,10 @@ impl Keeping {
 }
 
 impl Supplier {
-    pub(crate) fn new(supply: Supply, keeping: Keeping) -> Supplier {
+    /// Connections are made on `network`.
+    pub(crate) fn new(supply: Supply, keeping: Keeping, network: Handle) -> Supplier {
         let orders = supply.orders.clone();
-        let depot = Depot { supply, keeping, places: Semaphore::new(AT_A_TIME) };
+        let depot = Depot { supply, keeping, places: Semaphore::new(AT_A_TIME), network };
         Supplier { depot: Arc::new(depot), orders }
     }
 
@@ -142,10 +150,31 @@ impl Depot {
         });
     }
 
+    fn afar<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Afar<T> {
+        Afar(self.network.spawn(task))
+    }
+
     /// The environment is gone, and so is what was wrong with it.
     fn forget(&self, id: &EnvironmentId) -> bool {
         let place = Problem::of_sources(id, Vec::new()).place;
         self.supply.problems.send_modify(|problems| problems.retain(|one| one.place != place));
         false
+    }
+}
+
+impl<T> Afar<T> {
+    /// Waits for its end; for ever where the gateway ends before it.
+    async fn end(mut self) -> T {
+        match (&mut self.0).await {
+            Ok(ended) => ended,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl<T> Drop for Afar<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

@@ -19,8 +19,7 @@ use crate::policy::Policy;
 use crate::problem::Problems;
 
 pub use object::Object;
-pub use report::Report;
-use report::quoted;
+pub use report::{Report, did_you_mean, one_of, quoted};
 
 /// Compiles an environment file for an operator who opened no addresses.
 ///
@@ -89,7 +88,7 @@ fn refuse_near_misses_of_network(object: &Object<'_>, report: &mut Report) {
         let place = object.place.key(key);
         if key == "allowlist" {
             report.problem(&place, "belongs inside `network`: {\"network\": {\"allowlist\": …}}");
-        } else if report::did_you_mean(key, &FIELDS) == Some("network") {
+        } else if did_you_mean(key, &FIELDS) == Some("network") {
             report.problem(&place, "unknown field, did you mean network?");
         }
     }

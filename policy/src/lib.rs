@@ -65,7 +65,7 @@ pub use address::{
     is_local_name,
 };
 pub use authority::{Authority, AuthorityError};
-pub use compile::{Object, Report, compile, compile_under};
+pub use compile::{Object, Report, compile, compile_under, did_you_mean, one_of, quoted};
 pub use destination::{Destination, Scheme};
 pub use document::{Document, Place, refuse_repeated_keys};
 pub use entry::{Protocol, Strip, TlsMode};

@@ -9,7 +9,7 @@ mod record;
 mod sink;
 mod tally;
 
+pub use self::line::HookOutcome;
 pub(crate) use self::record::{Beginning, Milestone, Record};
-pub(crate) use self::sink::SinkFull;
-pub use self::sink::{AuditSink, AuditWriter, CredentialChange};
+pub use self::sink::{AuditSink, AuditWriter, CredentialChange, SinkFull};
 pub use self::tally::Tally;

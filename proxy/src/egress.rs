@@ -7,12 +7,14 @@
 //! How long it may take is the caller's to say: dropping what [`Egress::send`] returned ends it,
 //! and its audit line is written.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, Version, header};
-use http_body::Body;
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use outgate_policy::{Denial, Reason, Scheme};
 
@@ -133,6 +135,22 @@ impl Content {
             all.extend_from_slice(&piece);
         }
         Ok(all.freeze())
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.0).poll_frame(context)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
     }
 }
 

@@ -12,6 +12,7 @@ use outgate_certs::Leaves;
 use outgate_credentials::Credentials;
 use outgate_policy::{Denial, Reason};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
 
 use crate::audit::AuditSink;
 use crate::dns::{self, Answers, DnsListener};
@@ -113,7 +114,9 @@ impl Gateway {
     /// end within its deadline; what runs may ask `names` to its end. Every worker thread calls it
     /// with its own clones of both.
     pub async fn serve(self: &Arc<Self>, listeners: Vec<Listener>, names: Vec<DnsListener>) {
-        let sweeper = tokio::spawn(sweep(Arc::clone(self)));
+        // Dropped with this, also where nobody waits for its end.
+        let mut sweeper = JoinSet::new();
+        sweeper.spawn(sweep(Arc::clone(self)));
         let names_alone = listeners.is_empty() && !names.is_empty();
         let answering = dns::answer_all(self, names);
         accept_all(self, listeners).await;
@@ -121,7 +124,6 @@ impl Gateway {
             self.draining().begun().await;
         }
         drop(answering);
-        sweeper.abort();
     }
 
     /// No new connection, no new request on an old one.

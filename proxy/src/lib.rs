@@ -41,7 +41,7 @@ mod tokens;
 mod tunnel;
 mod upstream;
 
-pub use self::audit::{AuditSink, AuditWriter, CredentialChange, Tally};
+pub use self::audit::{AuditSink, AuditWriter, CredentialChange, HookOutcome, SinkFull, Tally};
 pub use self::dns::DnsListener;
 pub use self::egress::{Content, ContentError, Egress, Purpose};
 pub use self::gateway::{Gateway, Parts, Refusals};

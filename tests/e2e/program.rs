@@ -106,8 +106,10 @@ fn drains_under_load_without_a_failed_request() {
         thread::sleep(Duration::from_millis(150));
         gateway.terminate();
         assert!(gateway.wait_log("draining"));
-        let refused = std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2));
-        assert!(refused.is_err(), "new clients are refused at once");
+        // The log speaks before the listening sockets are closed.
+        let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_secs(2));
+        let refused = wait_until(Duration::from_secs(2), || connect().is_err());
+        assert!(refused, "new clients are refused at once");
         stop.store(true, Ordering::Relaxed);
         let started = Instant::now();
         assert_eq!(gateway.wait(), 0);

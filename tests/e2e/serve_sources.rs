@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use outgate_tests::gcs::{Bucket, SERVICE};
 use outgate_tests::prelude::*;
@@ -209,5 +209,66 @@ fn an_environment_that_goes_leaves_its_files_and_takes_its_problem_along() {
         fs::remove_file(&file).expect("it is there");
         assert!(wait_until(SOON, || gateway.problems().is_empty()));
         assert!(comes(&gateway, "w/note", "here"));
+    });
+}
+
+/// A git that clones nothing but what it can find out.
+fn curious_git(folder: &Path, state: &Path) {
+    let script = format!(
+        "#!/bin/sh\nexec > \"$6/found\" 2>&1\n\
+         cat {state}/ca.key {state}/environments/*/sources.json {secret} 2>/dev/null\n\
+         echo \"variable ${{LEAD-none}}\"\n\
+         for url in https://api.example.com/ https://evil.example.test/; do\n\
+         curl -s -o /dev/null -w '%{{http_code}}\\n' $url; done\n",
+        state = state.display(),
+        secret = folder.join("secret.json").display(),
+    );
+    fs::write(folder.join("git"), script).expect("writable");
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(folder.join("git"), executable).expect("it is ours");
+}
+
+#[test]
+fn git_sees_no_secret_and_has_no_way_out_but_its_environments() {
+    isolated(|| {
+        let world = world!();
+        let api = world.https("api.example.com").start();
+        let evil = world.https("evil.example.test").start();
+        // The same folder inside and outside: not below `/tmp`.
+        let folder = tempfile::tempdir_in("/var/tmp").expect("an ordinary folder");
+        let state = folder.path().join("state");
+        curious_git(folder.path(), &state);
+        let repository = json!({"type": "repository", "target": "/w/r",
+                                "source": "https://api.example.com/o/r"});
+        let mut environment = environment(&[repository], "api.example.com");
+        environment["environment_id"] = json!("env_test");
+        environment["env"] = json!({"LEAD": "astray"});
+        let file = folder.path().join("secret.json");
+        fs::write(&file, environment.to_string()).expect("writable");
+        let path = std::env::var("PATH").expect("there are programs");
+        let path = format!("{}:{path}", folder.path().display());
+        let builder = world.gateway_builder().state(&state).variable("PATH", path);
+        let gateway = builder.argument("--environment").argument(&file).start();
+        let found = root(&gateway, "env_test").join("w/r/found");
+        assert!(wait_until(SOON * 2, || found.exists()), "{:?}", gateway.logs());
+        let found = fs::read_to_string(&found).expect("readable");
+        assert_eq!(found, "variable none\n200\n403\n");
+        assert_eq!((api.connections(), evil.connections()), (1, 0));
+    });
+}
+
+#[test]
+fn without_a_sandbox_git_does_not_run() {
+    isolated(|| {
+        let world = world!();
+        let repository = json!({"type": "repository", "target": "/w/r",
+                                "source": "https://api.example.com/o/r"});
+        fs::write("/proc/sys/user/max_user_namespaces", "0").expect("its own namespace");
+        let api = world.https("api.example.com").start();
+        let gateway = world.gateway(environment(&[repository], "api.example.com"));
+        assert!(gateway.wait_log("allow them with `sysctl -w user.max_user_namespaces=10000`"));
+        assert!(wait_until(SOON, || gateway.problems() == [PROBLEM]));
+        assert_eq!(gateway.curl("https://api.example.com/").run().status, 200);
+        assert_eq!(api.requests().len(), 1);
     });
 }

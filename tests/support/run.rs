@@ -153,6 +153,17 @@ pub fn processes_with(marker: &str) -> usize {
     lines.filter(|line| String::from_utf8_lossy(line).contains(marker)).count()
 }
 
+/// A process of the machine with this command line, its words each followed by a NUL.
+///
+/// # Panics
+/// Without `/proc`.
+pub fn process_of(command_line: &str) -> Option<u32> {
+    let processes = fs::read_dir("/proc").expect("Linux shows its processes").flatten();
+    let of = |entry: &fs::DirEntry| fs::read(entry.path().join("cmdline")).unwrap_or_default();
+    let found = processes.into_iter().find(|entry| of(entry) == command_line.as_bytes())?;
+    found.file_name().to_str()?.parse().ok()
+}
+
 /// The running test binary, to be read.
 ///
 /// # Panics

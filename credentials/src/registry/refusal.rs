@@ -2,7 +2,7 @@
 
 use outgate_policy::{CredentialId, Denial, Destination, Reason};
 
-use super::Place;
+use super::trust::Place;
 use crate::live::LiveError;
 
 /// A credential that can't be used, and why.

@@ -1,9 +1,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use outgate_policy::{Document, Host, Reason, compile};
+use http::header::HeaderMap;
+use outgate_policy::{Destination, Document, EnvironmentId, Host, Reason, compile};
 
 use super::*;
 use crate::oauth2::TokenAnswer;
+use crate::placeholder::Tag;
 use crate::store::LocalStore;
 
 fn credentials() -> Credentials {

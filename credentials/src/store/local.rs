@@ -5,17 +5,20 @@
 //! whole, or not with this key, is an error at the start: an empty store in its place would look
 //! like one whose credentials were all deleted.
 
+mod fault;
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{
-    Builder, ConcurrencyMode, Database, DatabaseError, ReadableDatabase, ReadableTable,
-    StorageBackend, StorageError, TableDefinition, WriteTransaction,
+    Builder, ConcurrencyMode, Database, ReadableDatabase, ReadableTable, StorageBackend,
+    TableDefinition, WriteTransaction,
 };
 use tokio::sync::watch;
 
+use self::fault::{io_error, refused, unreadable};
 use super::seal::{Name, Sealer};
 use super::{Collection, CredentialStore, Expected, Record, StoreError, StoreKey, Version, all};
 
@@ -302,41 +305,6 @@ fn shared_builder() -> Builder {
 fn number(bytes: &[u8]) -> Result<Version, redb::Error> {
     let bytes = bytes.try_into().map_err(|_| redb::Error::Corrupted("version".to_owned()))?;
     Ok(Version::from_be_bytes(bytes))
-}
-
-fn refused(path: &Path, error: DatabaseError) -> StoreError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
-            StoreError::InUse(path.to_owned())
-        }
-        DatabaseError::Storage(StorageError::Io(error))
-            if matches!(
-                error.kind(),
-                io::ErrorKind::PermissionDenied | io::ErrorKind::StorageFull
-            ) =>
-        {
-            io_error(path, &error)
-        }
-        other => unreadable(path, other.into()),
-    }
-}
-
-fn unreadable(path: &Path, error: redb::Error) -> StoreError {
-    match error {
-        redb::Error::Io(error)
-            if !matches!(
-                error.kind(),
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
-            ) =>
-        {
-            io_error(path, &error)
-        }
-        other => StoreError::Damaged { path: path.to_owned(), why: other.to_string() },
-    }
-}
-
-fn io_error(path: &Path, error: &io::Error) -> StoreError {
-    StoreError::Io { path: path.to_owned(), why: error.to_string() }
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use bytes::Bytes;
 use outgate_credentials::Credentials;
+use outgate_hooks::Phase;
 use outgate_proxy::{AuditWriter, DnsListener, Egress, Environments, Gateway, Listener, Purpose};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc as tokio_mpsc, watch};
@@ -20,7 +22,8 @@ use super::App;
 use crate::audit::AuditOutput;
 use crate::environments::Problem;
 use crate::failure::Failure;
-use crate::management::{Changed, Management, ManagementKey, Shown};
+use crate::hooks::Hooks;
+use crate::management::{Asked, Changed, Management, ManagementKey, Shown};
 use crate::metrics::Metrics;
 use crate::reload::Reloader;
 use crate::supply::{Keeping, Supplier, Supply};
@@ -39,7 +42,7 @@ pub(crate) struct Running {
     management: JoinHandle<()>,
     reloader: JoinHandle<()>,
     reloading: Arc<Notify>,
-    supplier: Option<JoinHandle<()>>,
+    suppliers: Vec<JoinHandle<()>>,
     supply: Supply,
     /// Ends the three.
     close: watch::Sender<bool>,
@@ -74,8 +77,10 @@ impl App {
         };
         let problems = [self.reloader.problems(), supply.problems.subscribe()];
         let credentials = self.gateway.credentials().clone();
-        let shown = shown(&self.gateway, problems, &self.metrics);
+        let shown = shown(&self.gateway, problems, &self.metrics, Arc::clone(&self.hooks));
         let changed = changed(&self.gateway, &self.reloader);
+        // Before anybody is answered: what is there now is what is pinned.
+        self.hooks.start(&self.settings);
         let reloading = Arc::new(Notify::new());
         Ok(Running {
             audit: start_audit(self.audit, &self.metrics)?,
@@ -87,7 +92,7 @@ impl App {
             )?,
             reloader: start_reloader(self.reloader, credentials, Arc::clone(&reloading), closed)?,
             reloading,
-            supplier: None,
+            suppliers: Vec::new(),
             supply,
             socket_files: self.sockets.files(),
             gateway: self.gateway,
@@ -117,10 +122,16 @@ impl Running {
 
     /// Brings the sources of all environments to their places, as long as the gateway runs.
     pub(crate) fn supply(&mut self, kept: Keeping) -> Result<(), Failure> {
+        let (network, mut closed) = (runtime()?, self.close.subscribe());
+        let supplier = Supplier::new(self.supply.clone(), kept, network.handle().clone());
+        let drive = move || {
+            // Told, or without anybody who could tell it: either is the end.
+            let _ = network.block_on(closed.wait_for(|closed| *closed));
+        };
+        self.suppliers.push(spawn("supply-net", drive)?);
         let (runtime, closed) = (runtime()?, self.close.subscribe());
-        let supplier = Supplier::new(self.supply.clone(), kept);
         let run = move || runtime.block_on(supplier.run(closed));
-        self.supplier = Some(spawn("supply", run)?);
+        self.suppliers.push(spawn("supply", run)?);
         Ok(())
     }
 
@@ -143,8 +154,8 @@ impl Running {
     pub(crate) fn join(self) -> Result<(), Failure> {
         let panicked = self.workers.into_iter().filter_map(|worker| worker.join().err()).count();
         self.close.send_replace(true);
-        let others = [Some(self.management), Some(self.reloader), self.supplier];
-        let others = others.into_iter().flatten().filter_map(|thread| thread.join().err()).count();
+        let others = [self.management, self.reloader].into_iter().chain(self.suppliers);
+        let others = others.filter_map(|thread| thread.join().err()).count();
         for path in self.socket_files {
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(path = %path.display(), %error, "a socket file is left behind");
@@ -258,6 +269,7 @@ fn shown(
     gateway: &Arc<Gateway>,
     problems: [watch::Receiver<Vec<Problem>>; 2],
     metrics: &Metrics,
+    hooks: Arc<Hooks>,
 ) -> Shown {
     let (probed, scraped) = (Arc::clone(gateway), Arc::clone(gateway));
     let (counted, metrics) = (problems.clone(), metrics.clone());
@@ -276,5 +288,13 @@ fn shown(
         metrics: Arc::new(move || {
             metrics.render(&scraped, counted.iter().map(|of| of.borrow().len()).sum())
         }),
+        hooks: asked(hooks),
     }
+}
+
+fn asked(hooks: Arc<Hooks>) -> Arc<dyn Fn(String, Phase, Bytes) -> Asked + Send + Sync> {
+    Arc::new(move |id, phase, event| {
+        let hooks = Arc::clone(&hooks);
+        Box::pin(async move { hooks.ask(&id, phase, &event).await })
+    })
 }

@@ -59,7 +59,7 @@ pub(super) struct EnvironmentSection {
     pub(super) source_addresses: Vec<Block>,
     pub(super) token_file: Option<PathBuf>,
     pub(super) interface: Option<InterfaceName>,
-    pub(super) namespaces_of: Option<Spanned<PathBuf>>,
+    pub(super) namespaces_of: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -112,9 +112,9 @@ pub(crate) enum ConnectRefusals {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct HooksSection {
-    pub(super) file: Option<Spanned<PathBuf>>,
-    pub(super) pin: Option<Spanned<bool>>,
-    pub(super) dangerously_run_hooks_on_host: Option<Spanned<bool>>,
+    pub(super) file: Option<PathBuf>,
+    pub(super) pin: bool,
+    pub(super) dangerously_run_hooks_on_host: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

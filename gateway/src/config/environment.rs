@@ -27,6 +27,8 @@ pub(crate) struct KnownBy {
     pub(crate) source_addresses: Vec<IpNet>,
     pub(crate) interface: Option<CString>,
     pub(crate) token_file: Option<PathBuf>,
+    /// Where the number of a process is written whose namespaces its hooks' commands run in.
+    pub(crate) namespaces_of: Option<PathBuf>,
 }
 
 /// The name of a network interface.
@@ -59,6 +61,7 @@ impl EnvironmentSection {
             source_addresses: self.source_addresses.into_iter().map(IpNet::from).collect(),
             interface: self.interface.map(|InterfaceName(name)| name),
             token_file: self.token_file.map(|path| folder.join(path)),
+            namespaces_of: self.namespaces_of.map(|path| folder.join(path)),
         };
         match (self.file, self.directory) {
             (Some(file), None) => Ok(EnvironmentSource::File { path: folder.join(file), known_by }),

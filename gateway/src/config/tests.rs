@@ -24,6 +24,7 @@ file = "one.json"
 source_addresses = ["10.20.0.2/32", "2001:4860::7"]
 interface = "veth-one"
 token_file = "one.token"
+namespaces_of = "one.pid"
 [[environment]]
 directory = "environments"
 [ca]
@@ -38,6 +39,10 @@ dangerously_allow = ["127.0.0.1:8443", "[::1]:443"]
 roots = ["roots.pem"]
 [refusals]
 connect = "inside"
+[hooks]
+file = "hooks.json"
+pin = true
+dangerously_run_hooks_on_host = true
 [audit]
 file = "audit.jsonl"
 [limits]
@@ -94,6 +99,8 @@ fn reads_every_name_relative_to_the_file() {
     assert_eq!(settings.origin_roots, [operator.path("roots.pem")]);
     assert_eq!(settings.connect_refusals, ConnectRefusals::Inside);
     assert_eq!(settings.audit, AuditFile::Path(operator.path("audit.jsonl")));
+    let HooksSettings { file, pin, dangerously_on_host } = settings.hooks;
+    assert_eq!((file, pin, dangerously_on_host), (Some(operator.path("hooks.json")), true, true));
     assert_eq!(settings.limits.connect.as_secs(), 3);
     assert_eq!(settings.limits.connections, 7);
     assert_eq!(settings.limits.headers, Limits::default().headers);
@@ -112,6 +119,7 @@ fn reads_environments_and_addresses() {
             ],
             interface: Some(c"veth-one".into()),
             token_file: Some(operator.path("one.token")),
+            namespaces_of: Some(operator.path("one.pid")),
         },
     };
     let many = EnvironmentSource::Directory(operator.path("environments"));
@@ -195,11 +203,8 @@ fn a_wrong_value_is_an_error_with_its_line_and_what_would_be_right() {
 #[test]
 fn what_later_work_builds_is_refused_by_name() {
     for (text, name) in [
-        ("[[environment]]\nfile = \"a\"\nnamespaces_of = \"p\"\n", "3: environment.namespaces_of"),
         ("[upstream]\nproxy = \"http://p:1\"\n", "2: upstream.proxy"),
         ("[upstream]\nno_proxy = [\"*.corp\"]\n", "2: upstream.no_proxy"),
-        ("[hooks]\nfile = \"h.json\"\n", "2: hooks.file"),
-        ("[hooks]\npin = false\n", "2: hooks.pin"),
     ] {
         assert_eq!(complaint(text), format!("{name}: not supported yet"));
     }

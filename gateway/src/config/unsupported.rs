@@ -6,25 +6,17 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::document::{Document, EnvironmentSection};
+use super::document::Document;
 
 /// The first of them that the file uses, and where.
 pub(super) fn first(document: &Document) -> Option<(&'static str, Range<usize>)> {
-    let Document { upstream, hooks, .. } = document;
+    let Document { upstream, .. } = document;
     let keys = [
         named("upstream.proxy", &upstream.proxy),
         named("upstream.no_proxy", &upstream.no_proxy),
         named("upstream.dangerously_resolve_at_proxy", &upstream.dangerously_resolve_at_proxy),
-        named("hooks.file", &hooks.file),
-        named("hooks.pin", &hooks.pin),
-        named("hooks.dangerously_run_hooks_on_host", &hooks.dangerously_run_hooks_on_host),
     ];
-    let environments = document.environment.iter().filter_map(environment);
-    environments.chain(keys.into_iter().flatten()).next()
-}
-
-fn environment(section: &EnvironmentSection) -> Option<(&'static str, Range<usize>)> {
-    named("environment.namespaces_of", &section.namespaces_of)
+    keys.into_iter().flatten().next()
 }
 
 fn named<T>(

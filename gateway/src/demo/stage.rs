@@ -8,25 +8,29 @@ use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outgate_hooks::{Answer, Phase};
 use outgate_policy::AddressConfig;
 use outgate_proxy::{Limits, Resolver};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::runtime::Builder;
 
 use super::curl::Curl;
 use super::origin::Origin;
 use crate::app::{App, Running};
 use crate::config::{
-    AuditFile, BindAddress, ClientListener, ConnectRefusals, EnvironmentSource, KnownBy, Settings,
-    StoreKeySource, Way,
+    AuditFile, BindAddress, ClientListener, ConnectRefusals, EnvironmentSource, HooksSettings,
+    KnownBy, Settings, StoreKeySource, Way,
 };
 use crate::failure::Failure;
+use crate::hooks::Hooks;
 use crate::reload::Reread;
 
 /// What the origin answers to every request.
@@ -47,6 +51,7 @@ pub(super) struct Stage {
     pub(super) audit: PathBuf,
     pub(super) running: Running,
     pub(super) folder: TempDir,
+    pub(super) hooks: Arc<Hooks>,
 }
 
 impl Stage {
@@ -62,6 +67,8 @@ impl Stage {
         let secret = format!("Bearer {}", random_text()?);
 
         let settings = settings(folder.path(), &origin);
+        fs::write(folder.path().join("hooks.json"), hooks_file(origin.port()).to_string())
+            .map_err(Failure::start)?;
         let environment = environment(&secret, origin.port(), service.port());
         fs::write(folder.path().join("demo.json"), environment.to_string())
             .map_err(Failure::start)?;
@@ -77,14 +84,23 @@ impl Stage {
             ca: folder.path().join("ca.pem"),
             path,
         };
+        let hooks = app.hooks();
         let running = app.start()?;
         let audit = folder.path().join("audit.jsonl");
-        Ok(Stage { origin, service, curl, secret, audit, running, folder })
+        Ok(Stage { origin, service, curl, secret, audit, running, folder, hooks })
     }
 
     /// A URL of the origin under one of its names.
     pub(super) fn url(&self, host: &str) -> String {
         format!("https://{host}:{}/", self.origin.port())
+    }
+
+    /// What the hooks say of a tool call.
+    pub(super) fn ask(&self, phase: Phase, event: &Value) -> Result<Answer, Failure> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::start)?;
+        let event = event.to_string();
+        let asked = self.hooks.ask("demo", phase, event.as_bytes());
+        runtime.block_on(asked).map_err(Failure::start)
     }
 
     /// The audit so far, once it has `count` lines: they are written just after the answers.
@@ -109,6 +125,19 @@ fn environment(secret: &str, origin: u16, service: u16) -> Value {
             {"domain": "api.example.test", "ports": [origin], "transform": {"Authorization": secret}},
             {"domain": "internal.example.test", "ports": [service]},
         ]},
+    })
+}
+
+/// A gate that is a command, and a log that is a URL.
+fn hooks_file(origin: u16) -> Value {
+    let gate = "case \"$(cat)\" in */private/*) echo '{\"decision\": \"deny\", \"reason\": \
+                \"not for agents\"}';; *) echo '{\"decision\": \"allow\"}';; esac";
+    let url = format!("https://api.example.test:{origin}/events");
+    json!({
+        "privacy-gate": {"pre_tool_execution": [
+            {"matcher": "view_file", "hooks": [{"type": "command", "command": gate}]}]},
+        "audit-logging": {"post_tool_execution": [
+            {"matcher": "view_file", "hooks": [{"type": "http", "url": url}]}]},
     })
 }
 
@@ -138,6 +167,12 @@ fn settings(folder: &Path, origin: &Origin) -> Settings {
         origin_roots: vec![folder.join("origin/ca.pem")],
         // curl shows the body of a refusal only where CONNECT itself succeeded.
         connect_refusals: ConnectRefusals::Inside,
+        hooks: HooksSettings {
+            file: Some(folder.join("hooks.json")),
+            // There is no sandbox here: the gate is the demo's own.
+            dangerously_on_host: true,
+            ..HooksSettings::default()
+        },
         audit: AuditFile::Path(folder.join("audit.jsonl")),
         limits: Limits::default(),
     }

@@ -3,7 +3,8 @@
 //! Each step says what it is about, runs curl, and compares what the sandbox saw and what the
 //! servers received with what has to be.
 
-use serde_json::Value;
+use outgate_hooks::{Phase, Verdict};
+use serde_json::{Value, json};
 
 use super::curl::Seen;
 use super::stage::{GREETING, INSIDE, Stage};
@@ -23,16 +24,19 @@ pub(super) struct Step {
 /// Makes a step happen.
 type Show = fn(&Stage) -> Result<Step, Failure>;
 
-/// What the audit has to tell: verdict, domain, reason.
-const STORY: [[&str; 3]; 4] = [
+/// What the audit has to tell: verdict, domain or hook, reason.
+const STORY: [[&str; 3]; 7] = [
     ["allow", "docs.example.test", "-"],
     ["deny", "evil.example.test", "domain_not_allowed"],
     ["allow", "api.example.test", "-"],
     ["deny", "internal.example.test", "address_not_allowed"],
+    ["deny", "privacy-gate", "-"],
+    ["allow", "api.example.test", "-"],
+    ["allow", "audit-logging", "-"],
 ];
 
 /// All of them, in the order of the story.
-pub(super) const STEPS: [Show; 5] = [allowed, refused, injected, shut, audited];
+pub(super) const STEPS: [Show; 7] = [allowed, refused, injected, shut, denied, told, audited];
 
 fn allowed(stage: &Stage) -> Result<Step, Failure> {
     let url = stage.url("docs.example.test");
@@ -109,12 +113,59 @@ fn shut(stage: &Stage) -> Result<Step, Failure> {
     })
 }
 
+fn denied(stage: &Stage) -> Result<Step, Failure> {
+    let event = viewing("/private/salaries.csv");
+    let answer = stage.ask(Phase::PreToolExecution, &event)?;
+    let reason = answer.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+    Ok(Step {
+        title: "denied",
+        about: "an agent wants to read a file, and a hook, which is a command, says no".to_owned(),
+        command: None,
+        observed: vec![
+            ("tool call".to_owned(), event["tool_call"].to_string()),
+            ("reason".to_owned(), reason.clone()),
+        ],
+        checks: vec![
+            ("the call is denied".to_owned(), answer.decision == Verdict::Deny),
+            ("with the hook's reason".to_owned(), reason == "not for agents"),
+        ],
+    })
+}
+
+fn told(stage: &Stage) -> Result<Step, Failure> {
+    let event = viewing("/public/prices.csv");
+    let answer = stage.ask(Phase::PostToolExecution, &event)?;
+    let received = stage.origin.take_received();
+    let values = received.first().map(|request| request.header("authorization"));
+    let values = values.unwrap_or_default();
+    let failed = answer.outcomes.iter().any(|outcome| outcome.cause.is_some());
+    Ok(Step {
+        title: "told",
+        about: "it read another one, and a hook, which is a URL, is told".to_owned(),
+        command: None,
+        observed: vec![
+            ("tool call".to_owned(), event["tool_call"].to_string()),
+            ("origin received".to_owned(), format!("Authorization: {}", values.join(", "))),
+        ],
+        checks: vec![
+            ("the origin was told, once".to_owned(), received.len() == 1 && !failed),
+            ("with a secret that no hooks file has".to_owned(), values == [stage.secret.as_str()]),
+        ],
+    })
+}
+
+fn viewing(path: &str) -> Value {
+    json!({"tool_call": {"name": "view_file", "args": {"path": path}}})
+}
+
 fn audited(stage: &Stage) -> Result<Step, Failure> {
     let text = stage.audit_lines(STORY.len())?;
     let lines: Vec<Value> = text.lines().flat_map(serde_json::from_str).collect();
     let told = lines.iter().map(|line| {
         let field = |name| line.get(name).and_then(Value::as_str).unwrap_or("-");
-        [field("verdict"), field("domain"), field("reason")]
+        let hook = line["hook"]["group"].as_str().unwrap_or("-");
+        let whom = if line["kind"] == "hook" { hook } else { field("domain") };
+        [field("verdict"), whom, field("reason")]
     });
     let told: Vec<_> = told.collect();
     Ok(Step {

@@ -321,3 +321,22 @@ fn a_rule_without_effect_is_said_in_one_line() {
     assert_eq!(refused.code(), 1);
     assert!(refused.message().unwrap().starts_with("addresses.allow[0]"), "{refused:?}");
 }
+
+#[test]
+fn what_is_wanted_in_a_sandbox_is_new_only_when_it_was_read_anew() {
+    let with = |content: &str| {
+        let source = serde_json::json!({"type": "inline", "target": "a", "content": content});
+        serde_json::json!({"sources": [source]}).to_string()
+    };
+    let mut scene = Scene::of_files(&[("one.json", &with("x"))]).unwrap();
+    let sources = |scene: &Scene| Arc::clone(&scene.in_force.wanted()[0].sources);
+    let first = sources(&scene);
+    scene.read();
+    assert!(Arc::ptr_eq(&first, &sources(&scene)));
+    scene.write("one.json", BROKEN);
+    scene.read();
+    assert!(Arc::ptr_eq(&first, &sources(&scene)), "what it said last");
+    scene.write("one.json", &with("y"));
+    scene.read();
+    assert!(sources(&scene) != first);
+}

@@ -37,6 +37,11 @@ impl Refusal {
         Refusal::new(StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", message)
     }
 
+    /// Not now: ask again.
+    pub(super) fn unavailable(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message)
+    }
+
     /// Our own fault; the log has the details.
     pub(super) fn internal() -> Refusal {
         let message = "the gateway could not do it; its log says why";

@@ -6,7 +6,7 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use outgate_credentials::Asker;
 use super::answer::Refusal;
 use super::credentials::{self, Vault};
 use super::environments::{self, Nursery};
-use super::{Changed, ManagementKey, Shown};
+use super::{Changed, ManagementKey, Shown, hooks};
 
 /// A request's body: the largest document that is ever sent here has a few thousand entries.
 const BODY_BYTES: usize = 8 << 20;
@@ -30,6 +30,7 @@ const KEY_HEADER: &str = "x-goog-api-key";
 pub(super) fn router(key: ManagementKey, shown: Shown, changed: Changed, asker: Asker) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(metrics).fallback(unknown_path))
+        .route("/v1/environments/{id}/hooks/{event}", post(hooks::ask).fallback(unknown_path))
         .merge(changing(changed, asker))
         .fallback(unknown_path)
         .layer(from_fn_with_state(Arc::new(key), require_key))

@@ -15,8 +15,9 @@ use tokio::time;
 const CONNECTIONS: usize = 64;
 /// A request's head, and the silence between two requests: probes come every few seconds.
 const HEAD: Duration = Duration::from_secs(10);
-/// A connection as a whole, so that one that trickles its body holds no place for ever.
-const CONNECTION: Duration = Duration::from_secs(600);
+/// A connection as a whole, so that one that trickles its body holds no place for ever. Hooks of a
+/// tool call may take ten minutes each.
+const CONNECTION: Duration = Duration::from_secs(3600);
 /// Heads are small here: a key and a few names.
 const HEAD_BYTES: usize = 16 << 10;
 

@@ -63,6 +63,7 @@ impl Running {
                 false => Vec::new(),
             }),
             metrics: Arc::new(|| "outgate_environments 7\n".to_owned()),
+            hooks: Arc::new(|id, _, _| Box::pin(async { Err(Unasked::NoEnvironment(id)) })),
         };
         let changed = changed(folder.path());
         let (stop, stopped) = watch::channel(false);

@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use tokio::sync::Notify;
 
+use super::hooked::Wanted;
 use super::signals::Signals;
 use crate::app;
 use crate::console::complain;
@@ -14,9 +15,10 @@ pub(super) async fn attend(
     sandbox: Launched,
     gateway: &app::Running,
     mut signals: Signals,
+    mut hooks: Wanted,
 ) -> Result<u8, Failure> {
     let mut sandbox = sandbox.start().await.map_err(Failure::start)?;
-    let code = follow(&mut sandbox, &gateway.reloading(), &mut signals).await;
+    let code = follow(&mut sandbox, &gateway.reloading(), &mut signals, &mut hooks).await;
     sandbox.end().await;
     code.map_err(Failure::start)
 }
@@ -25,10 +27,16 @@ async fn follow(
     sandbox: &mut Running,
     reloading: &Notify,
     signals: &mut Signals,
+    hooks: &mut Wanted,
 ) -> Result<u8, SandboxError> {
+    let mut started = false;
     loop {
         tokio::select! {
             event = sandbox.event() => match event? {
+                Event::Started => {
+                    started = true;
+                    hooks.settle().await;
+                }
                 Event::Stopped(signal) => sandbox.follow_stop(signal).await?,
                 Event::Ended(code) => return Ok(code),
                 Event::NotRun(code, message) => {
@@ -42,6 +50,8 @@ async fn follow(
                 Signal::SIGHUP if !sandbox.lost_terminal() => reloading.notify_one(),
                 signal => sandbox.signal(signal).await?,
             },
+            // Without one who could ask any longer, there is nothing more to wait for here.
+            Some(streams) = hooks.next(), if started => sandbox.start_hook(streams).await?,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use outgate_proxy::Environments;
 
 use super::furnish::Furniture;
+use super::hooked::Hooked;
 use crate::app::Sockets;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
@@ -16,7 +17,7 @@ pub(super) fn launch(
     environments: &Environments,
     directory: &Path,
     furniture: Furniture,
-) -> Result<(Launched, Sockets), Failure> {
+) -> Result<(Launched, Sockets, Hooked), Failure> {
     let mut environments = environments.iter();
     let (Some(environment), None) = (environments.next(), environments.next()) else {
         return Err(Failure::input("one environment is needed: give --environment FILE"));
@@ -31,8 +32,13 @@ pub(super) fn launch(
              other one is refused; `modprobe nf_tables` lets all of them"
         );
     }
+    let hooked = Hooked {
+        id: environment.id().clone(),
+        directory: directory.to_owned(),
+        variables: plan.command.map(|command| command.variables).unwrap_or_default(),
+    };
     let sockets = Sockets::of_sandbox(sockets, environment.id()).map_err(Failure::start)?;
-    Ok((launched, sockets))
+    Ok((launched, sockets, hooked))
 }
 
 fn plan(

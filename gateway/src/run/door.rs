@@ -29,7 +29,7 @@ pub(super) fn socket(settings: &Settings, environment: &Path) -> Result<BindAddr
 }
 
 /// What the file calls itself; whether that is a good name is told when it is loaded.
-fn id(environment: &Path) -> Result<String, Failure> {
+pub(crate) fn id(environment: &Path) -> Result<String, Failure> {
     let document: Value = serde_json::from_str(&read_text(environment)?).unwrap_or_default();
     let said = document.get("environment_id").and_then(Value::as_str);
     let id = said.map_or_else(|| default_id(environment), str::to_owned);

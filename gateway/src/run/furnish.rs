@@ -55,7 +55,7 @@ impl Root {
         }
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         match self {
             Root::Given(folder) => folder,
             Root::Fresh(folder) => folder.path(),

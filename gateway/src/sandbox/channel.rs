@@ -60,14 +60,7 @@ impl Channel {
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), ChannelError> {
         let frame = encode(message)?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(io::Error::from(io::ErrorKind::InvalidInput).into());
-        }
-        let parts = [IoSlice::new(&frame)];
-        let sent = sendmsg(&self.socket, &parts, &mut control, SendFlags::NOSIGNAL)
-            .map_err(io::Error::from)?;
+        let sent = send_with(&self.socket, &frame, descriptors)?;
         self.socket.write_all(&frame[sent..])?;
         Ok(())
     }
@@ -116,6 +109,20 @@ impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Sends a first part of `frame` with at most [`MOST_DESCRIPTORS`] descriptors; its length.
+pub(super) fn send_with(
+    socket: impl AsFd,
+    frame: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(sendmsg(socket, &[IoSlice::new(frame)], &mut control, SendFlags::NOSIGNAL)?)
 }
 
 /// A message as it goes over the socket.

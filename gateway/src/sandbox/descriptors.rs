@@ -1,6 +1,6 @@
 //! Which descriptors does a process of the sandbox hold?
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
@@ -26,20 +26,24 @@ fn close_range(first: RawFd, last: RawFd) -> io::Result<()> {
     if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets go of the caller's standard streams, which are the command's alone: whoever is at the other
-/// end of a pipe must see it when the command closes its own.
-///
-/// Where there is no `/dev/null`, they stay, which is worse for nobody's safety.
-pub(super) fn leave_standard_streams() {
-    if leave_input_and_output().is_ok() {
-        let _ = OpenOptions::new().write(true).open("/dev/null").map(dup2_stderr);
-    }
+/// What takes the place of a stream that is let go of: `/dev/null`.
+pub(super) fn nowhere() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/null")
+}
+
+/// Puts `nowhere` in the place of the caller's standard streams, which are the command's alone:
+/// whoever is at the other end of a pipe must see it when the command closes its own.
+pub(super) fn leave_standard_streams(nowhere: &File) -> io::Result<()> {
+    dup2_stdin(nowhere)?;
+    dup2_stdout(nowhere)?;
+    dup2_stderr(nowhere)?;
+    Ok(())
 }
 
 /// The same for one who still has something to say on stderr.
 pub(crate) fn leave_input_and_output() -> io::Result<()> {
-    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    dup2_stdin(&null)?;
-    dup2_stdout(&null)?;
+    let nowhere = nowhere()?;
+    dup2_stdin(&nowhere)?;
+    dup2_stdout(&nowhere)?;
     Ok(())
 }

@@ -24,7 +24,7 @@ use super::message::{FromInside, ToInside};
 use super::plan::{Plan, Task};
 use super::preparation::{self, PreparationError};
 use super::terminal::Terminal;
-use super::{descriptors, filesystem, privileges, task};
+use super::{descriptors, filesystem, hook, privileges, task};
 
 /// Becomes PID 1; returns when the sandbox shall end. All signals are blocked.
 pub(super) fn run(plan: &Plan, channel: Channel, terminal: Option<Terminal>) {
@@ -72,7 +72,8 @@ impl Init {
         let terminal = self.terminal.as_ref().filter(|_| foreground);
         match task::sandboxed(task, &plan.blocked_signals, terminal).spawn() {
             Ok(command) => {
-                descriptors::leave_standard_streams();
+                descriptors::leave_standard_streams(&descriptors::nowhere()?)?;
+                self.channel.send(&FromInside::Started)?;
                 Ok(Ok(Pid::from_raw(command.id().cast_signed())))
             }
             Err(error) => Ok(Err(not_run(task, &error))),
@@ -124,8 +125,13 @@ impl Init {
     }
 
     fn obey(&mut self, command: Pid) -> Result<(), InsideError> {
+        let (message, descriptors) = self.channel.receive_with()?;
         // A signal that comes too late is none: its receiver is gone.
-        let _ = match self.channel.receive()? {
+        let _ = match message {
+            ToInside::Hook => {
+                hook::start(descriptors);
+                Ok(())
+            }
             ToInside::Signal { signal, group } => match Signal::try_from(signal) {
                 Ok(signal) if group => killpg(command, signal),
                 Ok(signal) => kill(command, signal),

@@ -101,14 +101,17 @@ fn hand_out(channel: &mut Channel, sockets: &Sockets, capture: Capture) -> Resul
 }
 
 fn start_init(plan: &Plan, channel: Channel, terminal: Option<Terminal>) -> ExitCode {
-    match fork_init() {
-        Ok(ForkResult::Child) => {
+    // While PID 1 makes the root, which is this process's too, there may be none.
+    let forked = descriptors::nowhere().and_then(|nowhere| Ok((nowhere, fork_init()?)));
+    match forked {
+        Ok((_, ForkResult::Child)) => {
             init::run(plan, channel, terminal);
             ExitCode::SUCCESS
         }
-        Ok(ForkResult::Parent { child }) => {
+        Ok((nowhere, ForkResult::Parent { child })) => {
             drop(terminal);
-            descriptors::leave_standard_streams();
+            // These three calls can't fail: all they name is open.
+            let _ = descriptors::leave_standard_streams(&nowhere);
             // What isn't given up here dies with outgate all the same.
             let _ = privileges::drop_capabilities();
             let _ = waitpid(child, None);

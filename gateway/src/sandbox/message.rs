@@ -14,6 +14,8 @@ pub(super) enum ToInside {
     Signal { signal: i32, group: bool },
     /// Go on after a stop.
     Continue { foreground: bool },
+    /// Supervise a command of a hook. Its three streams come along.
+    Hook,
 }
 
 /// From the launcher, and then from PID 1.
@@ -21,6 +23,8 @@ pub(super) enum ToInside {
 pub(super) enum FromInside {
     /// The network is there. The sockets come along, in the order of the counts.
     Ready { capture: Capture, transparent: usize, dns_udp: usize, dns_tcp: usize },
+    /// The command runs.
+    Started,
     /// The command was stopped by this signal.
     Stopped { signal: i32 },
     /// The command's end, with the exit code that outgate takes on.

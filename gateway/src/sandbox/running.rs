@@ -1,14 +1,16 @@
 //! How does the gateway's process follow what goes on in the sandbox?
 
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tokio::io::AsyncWriteExt;
+use outgate_hooks::Streams;
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::channel::{ChannelError, decode, encode};
+use super::channel::{ChannelError, decode, encode, send_with};
 use super::error::SandboxError;
 use super::launch::{Launched, Launcher};
 use super::message::{FromInside, ToInside};
@@ -21,6 +23,8 @@ const END: Duration = Duration::from_secs(5);
 /// What happened inside.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Event {
+    /// The command runs.
+    Started,
     /// It was stopped; see [`Running::follow_stop`].
     Stopped(Signal),
     /// It ended, with the exit code that outgate takes on.
@@ -92,6 +96,19 @@ impl Running {
         self.send(&ToInside::Signal { signal: signal as i32, group }).await
     }
 
+    /// Has PID 1 start a supervisor of a hook on these streams; only once the command runs.
+    pub(crate) async fn start_hook(&mut self, streams: Streams) -> Result<(), SandboxError> {
+        let frame = encode(&ToInside::Hook)?;
+        let Streams { control, stdout, stderr } = &streams;
+        let along = [control.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let send = || send_with(&self.stream, &frame, &along);
+        // A few bytes: the descriptors go with the first, and the rest follows.
+        let sent = self.stream.async_io(Interest::WRITABLE, send).await;
+        let rest = frame.get(sent.map_err(ChannelError::from)?..).unwrap_or_default();
+        self.stream.write_all(rest).await.map_err(ChannelError::from)?;
+        Ok(())
+    }
+
     /// Stops as the command did, whatever its reason, and goes on with it. The caller of outgate
     /// sees a job that was stopped, and has the terminal.
     pub(crate) async fn follow_stop(&mut self, signal: Signal) -> Result<(), SandboxError> {
@@ -148,6 +165,7 @@ impl Drop for Running {
 
 fn event(message: FromInside) -> Result<Event, SandboxError> {
     match message {
+        FromInside::Started => Ok(Event::Started),
         FromInside::Stopped { signal } => Ok(Event::Stopped(
             Signal::try_from(signal).map_err(|_| SandboxError::Unexpected(signal.to_string()))?,
         )),

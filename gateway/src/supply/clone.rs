@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use outgate_policy::{Source, Target};
 use thiserror::Error;
-use tokio::task::JoinHandle;
 
 use super::Depot;
 use super::store::Store;
@@ -37,15 +36,6 @@ pub(crate) enum CloneError {
     Roots(Failure),
     #[error("the clone can't be put in its place: {0}")]
     Place(io::Error),
-}
-
-/// The network of a sandbox, served until this is dropped.
-struct Served(JoinHandle<()>);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Clones `source` and puts it in its place, an empty folder; `variables` are git's.
@@ -88,7 +78,7 @@ async fn run(
     let sockets = Sockets::of_sandbox(sockets, wanted.environment.id());
     let Sockets { listeners, names, .. } = sockets.map_err(SandboxError::Spawn)?;
     let gateway = Arc::clone(&depot.supply.gateway);
-    let _served = Served(tokio::spawn(async move { gateway.serve(listeners, names).await }));
+    let _served = depot.afar(async move { gateway.serve(listeners, names).await });
     let mut running = sandbox.start().await?;
     let ended = running.event().await?;
     running.end().await;

@@ -121,8 +121,12 @@ async fn bring(
         variables(caller, &[], &[], &trust_paths()).expect("no name of a proxy is kept");
     let to_do = sources::place(&store.root(), std::slice::from_ref(source), &variables)?;
     let egress = Egress::new(Arc::clone(&depot.supply.gateway), Purpose::Source);
-    let asker = Asker { egress: &egress, environment: &wanted.environment };
-    sources::fetch(to_do.fetches, asker).await?;
+    let environment = Arc::clone(&wanted.environment);
+    let fetching = async move {
+        let asker = Asker { egress: &egress, environment: &environment };
+        sources::fetch(to_do.fetches, asker).await
+    };
+    depot.afar(fetching).end().await?;
     let target = source.target();
     match (source, to_do.preparations.is_empty()) {
         (Source::Repository { .. }, true) if store.knows(target) => {

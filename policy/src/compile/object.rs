@@ -37,7 +37,8 @@ impl<'d> Object<'d> {
         self.fields.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    pub(super) fn unknown(&self, known: &[&str]) -> impl Iterator<Item = &'d str> {
+    /// The names of the fields that are not among the `known` ones.
+    pub fn unknown(&self, known: &[&str]) -> impl Iterator<Item = &'d str> {
         self.iter().map(|(key, _)| key).filter(|key| !known.contains(key))
     }
 
@@ -48,7 +49,8 @@ impl<'d> Object<'d> {
         }
     }
 
-    pub(super) fn warn_of_unknown(&self, known: &[&str], report: &mut Report) {
+    /// Warns of every field but the `known` ones.
+    pub fn warn_of_unknown(&self, known: &[&str], report: &mut Report) {
         for key in self.unknown(known) {
             report.warning(&self.place.key(key), unknown_field(key, known));
         }

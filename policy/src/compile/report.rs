@@ -20,7 +20,8 @@ impl Report {
         self.problems.push(Problem::new(place.to_string(), message));
     }
 
-    pub(super) fn warning(&mut self, place: &Place<'_>, message: impl Into<String>) {
+    /// Notes what is worth a look; the file is in force all the same.
+    pub fn warning(&mut self, place: &Place<'_>, message: impl Into<String>) {
         self.warnings.push(Problem::new(place.to_string(), message));
     }
 
@@ -41,6 +42,22 @@ impl Report {
         }
     }
 
+    /// Notes the problems and warnings of another report, after those of this one.
+    pub fn append(&mut self, other: Report) {
+        self.problems.extend(other.problems);
+        self.warnings.extend(other.warnings);
+    }
+
+    /// Whether something must be mended.
+    pub fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
+    /// The problems, then the warnings.
+    pub fn into_findings(self) -> (Vec<Problem>, Vec<Problem>) {
+        (self.problems, self.warnings)
+    }
+
     /// What was compiled, with the warnings, if there was no problem.
     pub fn into_result<T>(self, compiled: Option<T>) -> Result<(T, Vec<Problem>), Problems> {
         match compiled {
@@ -51,7 +68,7 @@ impl Report {
 }
 
 /// The known word that a misspelt one is closest to, if it is close.
-pub(super) fn did_you_mean<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn did_you_mean<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     const CLOSE: f64 = 0.7;
     known
         .iter()
@@ -62,7 +79,7 @@ pub(super) fn did_you_mean<'k>(word: &str, known: &[&'k str]) -> Option<&'k str>
 }
 
 /// A value for a message: escaped, and no longer than a line.
-pub(super) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     const MAX: usize = 64;
     let shown: String = text.chars().take(MAX).collect();
     let more = if shown.len() < text.len() { "…" } else { "" };
@@ -70,7 +87,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// `a, b or c`.
-pub(super) fn one_of(words: &[&str]) -> String {
+pub fn one_of(words: &[&str]) -> String {
     match words {
         [] => String::new(),
         [word] => (*word).to_owned(),

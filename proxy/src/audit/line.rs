@@ -24,6 +24,7 @@ const METHOD_BYTES: usize = 32;
 pub(super) enum Kind {
     Request,
     Tunnel,
+    Hook,
     Credential,
 }
 
@@ -70,6 +71,35 @@ pub(super) struct Line {
     pub(super) address: Option<SocketAddr>,
     pub(super) http: Protocols,
     pub(super) error: Option<String>,
+    pub(super) hook: Option<HookOutcome>,
+}
+
+/// What became of one handler of a hook.
+#[derive(Clone, Debug, Serialize)]
+pub struct HookOutcome {
+    /// The run, as the answer names it.
+    pub run: String,
+    /// `pre_tool_execution` or `post_tool_execution`.
+    pub event: &'static str,
+    /// The group, or the file that can't be read.
+    pub group: String,
+    /// Its place in the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+    /// `command` or `http`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    /// How it ended.
+    pub outcome: &'static str,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// Whether the call is denied by it.
+    #[serde(skip)]
+    pub denied: bool,
+    /// How long it took.
+    #[serde(skip)]
+    pub took: Duration,
 }
 
 /// A number that no other record of this machine has: a random start of the process, then a count.
@@ -106,6 +136,7 @@ impl Line {
             address: None,
             http: Protocols::default(),
             error: None,
+            hook: None,
         })
     }
 }
@@ -126,6 +157,9 @@ impl Serialize for Line {
         }
         entry(&mut map, "port", self.port)?;
         entry(&mut map, "path", self.path.as_deref())?;
+        if let Some(hook) = &self.hook {
+            return self.serialize_hook(hook, map);
+        }
         map.serialize_entry("verdict", if self.denied { "deny" } else { "allow" })?;
         entry(&mut map, "reason", self.reason.map(Reason::code))?;
         entry(&mut map, "entry", self.entry)?;
@@ -146,6 +180,19 @@ impl Serialize for Line {
             map.serialize_entry("http", &self.http)?;
         }
         entry(&mut map, "error", self.error.as_deref())?;
+        map.end()
+    }
+}
+
+impl Line {
+    fn serialize_hook<M: SerializeMap>(
+        &self,
+        hook: &HookOutcome,
+        mut map: M,
+    ) -> Result<M::Ok, M::Error> {
+        map.serialize_entry("verdict", if hook.denied { "deny" } else { "allow" })?;
+        map.serialize_entry("hook", hook)?;
+        map.serialize_entry("milliseconds", &self.times)?;
         map.end()
     }
 }

@@ -14,7 +14,7 @@ use http::Method;
 use outgate_policy::{CredentialId, EnvironmentId};
 use tokio::sync::{Notify, mpsc};
 
-use super::line::{self, Kind, Line, RecordId};
+use super::line::{self, HookOutcome, Kind, Line, RecordId};
 use super::record::{Beginning, Record};
 use super::tally::Tally;
 
@@ -64,7 +64,7 @@ pub struct CredentialChange {
 /// No place became free in time: the sink is stuck and the request must be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit sink takes no more lines: is its disk full or its reader gone?")]
-pub(crate) struct SinkFull;
+pub struct SinkFull;
 
 /// The writing end, to be run on a thread of its own.
 pub struct AuditWriter {
@@ -125,6 +125,28 @@ impl AuditSink {
         .await
     }
 
+    /// Whether there is a place for what begins now, waited for as a request would.
+    ///
+    /// # Errors
+    /// No place became free in time.
+    pub async fn has_place(&self) -> Result<(), SinkFull> {
+        if self.is_full() {
+            let place = tokio::time::timeout(self.queue.wait, self.place());
+            place.await.map_err(|_| SinkFull)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what became of one handler of a hook; never waits.
+    pub fn hook(&self, environment: &EnvironmentId, outcome: HookOutcome) {
+        let mut line = Line::begun(Kind::Hook, self.next_id(), "hook");
+        line.environment = Some(environment.clone());
+        line.times.total = outcome.took;
+        line.denied = outcome.denied;
+        line.hook = Some(outcome);
+        self.take(line);
+    }
+
     /// Writes that somebody asked for a change of a credential, and what came of it.
     pub async fn credential_change(&self, change: &CredentialChange) {
         let line = |id| {
@@ -153,13 +175,14 @@ impl AuditSink {
     }
 
     async fn record(&self, line: impl FnOnce(RecordId) -> Box<Line>) -> Result<Record, SinkFull> {
-        if self.is_full() {
-            let place = tokio::time::timeout(self.queue.wait, self.place());
-            place.await.map_err(|_| SinkFull)?;
-        }
-        let count = self.queue.next.fetch_add(1, Ordering::Relaxed);
-        let id = RecordId { process: self.queue.process, count };
+        self.has_place().await?;
+        let id = self.next_id();
         Ok(Record::new(line(id), self.clone()))
+    }
+
+    fn next_id(&self) -> RecordId {
+        let count = self.queue.next.fetch_add(1, Ordering::Relaxed);
+        RecordId { process: self.queue.process, count }
     }
 
     async fn place(&self) {

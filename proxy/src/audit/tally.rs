@@ -11,8 +11,10 @@ use super::line::{Kind, Line};
 /// One written line, as metrics see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// It tells of a request; otherwise of a tunnel that carried none.
+    /// It tells of a request; otherwise of a tunnel that carried none, or of a hook.
     pub request: bool,
+    /// It tells of a handler of a hook: its event, its outcome, and why it failed.
+    pub hook: Option<[&'static str; 3]>,
     /// The gateway refused it.
     pub denied: bool,
     /// Why it was refused, or why it failed.
@@ -30,6 +32,10 @@ impl Tally {
     pub(super) fn of(line: &Line) -> Option<Tally> {
         (line.kind != Kind::Credential).then(|| Tally {
             request: line.kind == Kind::Request,
+            hook: line
+                .hook
+                .as_ref()
+                .map(|hook| [hook.event, hook.outcome, hook.cause.unwrap_or("none")]),
             denied: line.denied,
             reason: line.reason,
             bytes_up: line.bytes_up,

@@ -70,3 +70,25 @@ fn a_store_that_its_key_does_not_open_stops_the_start() {
         assert!(format!("{:?}", lost.err().expect("no start")).contains("is missing, and"));
     });
 }
+
+#[test]
+fn a_command_in_a_sandbox_has_the_placeholder_and_its_origin_the_value() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https("api.example.com").respond(scripts::ok("yes")).start();
+        let value = canary(40);
+        let run = world.run().environment(&json!({
+            "env": {"API_KEY": {"credential": "key"}},
+            "network": {"allowlist": [{"domain": "api.example.com"}]},
+        }));
+        let create = ["create", "key", "--type", "environment_variable"];
+        let made = credentials(run.state(), &create, &value);
+        assert_eq!(made.code(), 0, "{made:?}");
+        let script = "env; curl -s https://api.example.com/ -H \"x-key: $API_KEY\"";
+        let finished = run.sh(script);
+        assert_eq!(finished.code(), 0, "{finished:?}");
+        assert!(finished.text().contains("API_KEY=ogph"), "{finished:?}");
+        assert_secret_absent(finished.text(), &value);
+        assert_eq!(origin.requests()[0].header("x-key"), Some(value.as_str()));
+    });
+}

@@ -293,6 +293,16 @@ fn refuses_a_secret_that_has_another_name() {
 }
 
 #[test]
+fn lets_the_files_of_sandboxes_have_many_names() {
+    let stage = Stage::with_secrets();
+    let root = stage.state_dir().join("environments/one/root");
+    fs::create_dir_all(&root).unwrap();
+    fs::write(root.join("file"), "").unwrap();
+    fs::hard_link(root.join("file"), root.join("copy")).unwrap();
+    stage.plan().unwrap();
+}
+
+#[test]
 fn refuses_to_hide_what_the_command_works_in() {
     let stage = Stage::new().working_in(".local/state/outgate");
     let refused = stage.plan().unwrap_err().to_string();

@@ -1,0 +1,124 @@
+//! Which values may stand where the placeholders of a request are?
+
+use std::sync::Arc;
+
+use http::header::{HeaderMap, HeaderName};
+use http::uri::PathAndQuery;
+use outgate_policy::{Denial, Destination, EnvironmentId, Policy};
+use smallvec::SmallVec;
+
+use super::refusal::{self, Refused, Why};
+use super::{Credentials, Used};
+use crate::credential::{Kind, Variable};
+use crate::live::{Live, Material};
+use crate::placeholder::Tag;
+use crate::substitute::{self, Found, Stand};
+
+/// A request whose placeholders are looked for.
+pub struct Asking<'a> {
+    /// Whose request it is.
+    pub environment: &'a EnvironmentId,
+    /// What that environment's allowlist says.
+    pub policy: &'a Policy,
+    /// Where it goes.
+    pub destination: &'a Destination,
+}
+
+/// What was put in place of placeholders.
+#[derive(Debug)]
+pub struct Substituted {
+    /// The headers that changed.
+    pub headers: SmallVec<[HeaderName; 2]>,
+    /// The target, if its query changed.
+    pub target: Option<PathAndQuery>,
+    /// Whose values they are.
+    pub used: Used,
+}
+
+impl Credentials {
+    /// Puts values in place of the placeholders in a head, or says why that must not be.
+    pub async fn substitute(
+        &self,
+        asking: &Asking<'_>,
+        headers: &mut HeaderMap,
+        target: &PathAndQuery,
+    ) -> Result<Substituted, Denial> {
+        let found = Found::look(headers, target);
+        if found.in_path {
+            return Err(refusal::untrusted("a placeholder is never replaced in a path"));
+        }
+        let mut used = Used::new();
+        let in_headers = self.stands(asking, &found.in_headers, Place::Header, &mut used).await?;
+        let in_query = self.stands(asking, &found.in_query, Place::Query, &mut used).await?;
+        let misfit = |error: substitute::Misfit| refusal::untrusted(&error.to_string());
+        Ok(Substituted {
+            headers: substitute::headers(headers, &in_headers).map_err(misfit)?,
+            target: substitute::query(target, &in_query).map_err(misfit)?,
+            used,
+        })
+    }
+
+    async fn stands(
+        &self,
+        asking: &Asking<'_>,
+        tags: &[Tag],
+        place: Place,
+        used: &mut Used,
+    ) -> Result<SmallVec<[Stand; 1]>, Denial> {
+        let mut stands = SmallVec::new();
+        for tag in tags {
+            let live = self.trusted(asking, tag, place)?;
+            let Material::Value(value) = self.material(&live).await? else {
+                return Err(Refused(live.id(), Why::Missing).denial());
+            };
+            let prefix = match &live.credential.kind {
+                Kind::EnvironmentVariable(variable) => variable.prefix.clone(),
+                _ => String::new(),
+            };
+            let stamp = (live.id().clone(), live.version);
+            if !used.contains(&stamp) {
+                used.push(stamp);
+            }
+            stands.push(Stand { tag: *tag, prefix, value });
+        }
+        Ok(stands)
+    }
+
+    /// The credential behind a placeholder, if its value may stand there.
+    fn trusted(&self, asking: &Asking<'_>, tag: &Tag, place: Place) -> Result<Arc<Live>, Denial> {
+        let table = self.0.table.load();
+        let live = table.behind(tag, asking.environment).ok_or_else(|| {
+            refusal::untrusted(
+                "a placeholder is not one of this environment, or its credential is gone",
+            )
+        })?;
+        let Kind::EnvironmentVariable(variable) = &live.credential.kind else {
+            return Err(refusal::untrusted("a placeholder's credential is of another kind now"));
+        };
+        let allowed = match place {
+            Place::Header => variable.in_headers,
+            Place::Query => variable.in_query,
+        };
+        if !allowed {
+            return Err(refusal::misplaced(live.id(), place));
+        }
+        if !trusts(variable, asking) {
+            return Err(refusal::stranger(live.id(), asking.destination));
+        }
+        Ok(Arc::clone(live))
+    }
+}
+
+/// Where a placeholder stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Header,
+    Query,
+}
+
+fn trusts(variable: &Variable, asking: &Asking<'_>) -> bool {
+    match &variable.trusted {
+        Some(list) => list.iter().any(|trusted| trusted.covers(asking.destination)),
+        None => asking.policy.names(asking.destination),
+    }
+}

@@ -1,0 +1,76 @@
+//! Do the examples do what they are there for?
+
+use std::fs;
+use std::path::Path;
+
+use outgate_tests::prelude::*;
+use serde_json::Value;
+
+use super::scene::{Place, only, view};
+
+fn example(name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let text = fs::read_to_string(folder.join(format!("{name}.json"))).expect("the example");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn every_example_is_without_a_mistake() {
+    isolated(|| {
+        let world = world!();
+        for name in ["security-gate", "privacy-gate", "audit-logging"] {
+            let file = format!("{}/../examples/{name}.json", env!("CARGO_MANIFEST_DIR"));
+            let finished = world.outgate(&["check", &file]);
+            assert_eq!(finished.code(), 0, "{finished:?}");
+            assert!(!finished.text().contains("warning"), "{finished:?}");
+        }
+    });
+}
+
+#[test]
+fn the_security_gate_stops_dangerous_code() {
+    isolated(|| {
+        let python = std::process::Command::new("python3").arg("-V").output();
+        assert!(python.is_ok(), "the example is written in Python: install python3");
+        let place = Place::new(&world!(), &example("security-gate"));
+        let call =
+            |code: &str| json!({"tool_call": {"name": "code_execution", "args": {"code": code}}});
+        let denied = place.ask(&call("import os; os.system('rm -rf /workspace')"));
+        assert_eq!((only(&denied), &denied["decision"]), ("deny", &json!("deny")));
+        assert!(denied["reason"].as_str().is_some_and(|reason| reason.contains("recursively")));
+        assert_eq!(only(&place.ask(&call("print(1 + 1)"))), "allow");
+        assert_eq!(place.ask(&view("/rm -rf"))["outcomes"], json!([]));
+    });
+}
+
+#[test]
+fn the_privacy_gate_lets_the_agent_go_on_with_a_public_path() {
+    isolated(|| {
+        let place = Place::new(&world!(), &example("privacy-gate"));
+        let denied = place.ask(&view("/private/salaries.csv"));
+        assert_eq!(only(&denied), "deny");
+        assert!(denied["reason"].as_str().is_some_and(|reason| reason.contains("/public/")));
+        assert_eq!(only(&place.ask(&view("/public/prices.csv"))), "allow");
+    });
+}
+
+#[test]
+fn audit_logging_posts_each_call_with_the_token() {
+    isolated(|| {
+        let world = world!();
+        world.name("telemetry.example.com", "11.22.33.77");
+        let body = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+        let telemetry = world.https("telemetry.example.com").respond(body).start();
+        let place = Place::new(&world, &example("audit-logging"));
+        let mut event = view("/data/x");
+        event["error"] = json!("no such file");
+        let finished = place.hook("post", &event.to_string());
+        assert_eq!(finished.code(), 0, "{finished:?}");
+        let requests = telemetry.requests();
+        let [request] = requests.as_slice() else { panic!("{} requests", requests.len()) };
+        assert_eq!(request.header("authorization"), Some("Bearer telemetry_secret_token_123"));
+        let payload: Value = serde_json::from_slice(&request.body).expect("JSON");
+        assert_eq!(payload["error"], "no such file");
+        assert_eq!(payload["environment_id"], "audit-logging");
+    });
+}
