@@ -318,8 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn what_later_work_builds_is_not_offered() {
-        for line in ["outgate help"] {
+    fn a_command_that_there_is_not_is_a_usage_error() {
+        for line in ["outgate help", "outgate credential list"] {
             assert!(parse(line).unwrap_err().use_stderr(), "{line}");
         }
     }

@@ -33,6 +33,8 @@ pub(crate) struct Reread {
     pub(crate) settings: Box<dyn Fn() -> Result<Settings, ConfigError> + Send>,
     /// Whether a file that changes is read without being asked for.
     pub(crate) watch: bool,
+    /// Whether what is there now was written by whom it should be, as far as can be told.
+    pub(crate) believable: Box<dyn Fn() -> Result<(), Failure> + Send>,
 }
 
 /// Keeps a gateway up to date.
@@ -181,6 +183,12 @@ impl Reloader {
     fn read_all(&mut self) {
         tracing::info!("SIGHUP: everything is read again");
         self.standing.clear();
+        if let Err(failure) = (self.reread.believable)() {
+            self.stands("the files", failure, "what was read last is in force");
+            self.standing.iter().for_each(Problem::log);
+            self.problems.send_replace(self.standing.clone());
+            return self.metrics.reloaded(true);
+        }
         if let Err(failure) = self.read_operator() {
             self.stands("the operator's file", failure, "what it said last is in force");
         }

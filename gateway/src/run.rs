@@ -12,6 +12,7 @@ mod confine;
 mod door;
 mod fetch;
 mod furnish;
+mod held;
 mod hooked;
 mod inside;
 mod signals;
@@ -22,6 +23,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 
 use outgate_credentials::Credentials;
 use outgate_proxy::Resolver;
@@ -31,6 +33,7 @@ pub(crate) use self::ask::ask;
 use self::closed::Closed;
 pub(crate) use self::door::id;
 use self::furnish::{Furniture, Root, furnish};
+use self::held::Held;
 use self::inside::Inside;
 use self::signals::Signals;
 use self::told::Told;
@@ -122,9 +125,8 @@ impl<'a> Prepared<'a> {
     ) -> Result<T, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::start)?;
         runtime.block_on(async {
-            let (mut sandbox, mut fetches) = (None, Vec::new());
-            let flags = flags(&self.args, self.environment.clone());
-            let reread = reread(flags, self.surroundings.clone(), &self.settings);
+            let (mut sandbox, mut fetches, believed) = (None, Vec::new(), Arc::default());
+            let reread = self.reread(Arc::clone(&believed));
             let app = App::over(
                 self.settings.clone(),
                 reread,
@@ -132,6 +134,7 @@ impl<'a> Prepared<'a> {
                 |_, environments, credentials| {
                     let mut furniture = self.furnish(credentials)?;
                     fetches = std::mem::take(&mut furniture.fetches);
+                    believed.get_or_init(|| std::mem::take(&mut furniture.held));
                     let (launched, sockets, hooked) =
                         confine::launch(&self.args, environments, &self.directory, furniture)?;
                     sandbox = Some((launched, hooked));
@@ -159,6 +162,11 @@ impl<'a> Prepared<'a> {
         })
     }
 
+    fn reread(&self, believed: Arc<OnceLock<Held>>) -> Reread {
+        let flags = flags(&self.args, self.environment.clone());
+        reread(flags, self.surroundings.clone(), &self.settings, believed)
+    }
+
     fn furnish(&self, credentials: &Credentials) -> Result<Furniture, Failure> {
         let Prepared { args, settings, surroundings, root, directory, .. } = self;
         let furniture = furnish(args, settings, (surroundings, credentials), root, directory)?;
@@ -176,7 +184,12 @@ fn flags(args: &RunArgs, environment: PathBuf) -> ServeArgs {
     }
 }
 
-fn reread(flags: ServeArgs, surroundings: Surroundings, settings: &Settings) -> Reread {
+fn reread(
+    flags: ServeArgs,
+    surroundings: Surroundings,
+    settings: &Settings,
+    believed: Arc<OnceLock<Held>>,
+) -> Reread {
     let (management, audit) = (settings.management.clone(), settings.audit.clone());
     let settings = Box::new(move || {
         let mut settings = Settings::resolve(&flags, &surroundings)?;
@@ -187,6 +200,8 @@ fn reread(flags: ServeArgs, surroundings: Surroundings, settings: &Settings) -> 
         }
         Ok(settings)
     });
+    // There is no command yet that could have written anything.
+    let believable = Box::new(move || believed.get().map_or(Ok(()), Held::check));
     // The command may write around in the folders of these files: only a person's word counts.
-    Reread { settings, watch: false }
+    Reread { settings, watch: false, believable }
 }

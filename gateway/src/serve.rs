@@ -27,7 +27,8 @@ pub(crate) fn run(args: &ServeArgs, surroundings: &Surroundings) -> Result<(), F
         let keeping = Keeping::new(&settings, args.operator.config.as_deref(), surroundings);
         let (args, surroundings) = (args.clone(), surroundings.clone());
         let reread = move || Settings::resolve(&args, &surroundings);
-        let reread = Reread { settings: Box::new(reread), watch: true };
+        let reread =
+            Reread { settings: Box::new(reread), watch: true, believable: Box::new(|| Ok(())) };
         let app = App::bind(settings, reread, resolver)?;
         let ready = serde_json::to_string(&app.ready()).map_err(Failure::start)?;
         let mut running = app.start()?;

@@ -24,9 +24,17 @@ pub(crate) fn choose(
     from_file: Option<PathBuf>,
 ) -> Option<PathBuf> {
     let named = args.state_dir.clone().or_else(|| surroundings.state_dir.clone()).or(from_file);
-    if named.is_some() {
-        return named;
-    }
+    named.or_else(|| usual(surroundings))
+}
+
+/// Where gateways of this user keep their state that were told nothing, or the same by the
+/// environment, as far as there are any.
+pub(crate) fn known(surroundings: &Surroundings) -> impl Iterator<Item = PathBuf> {
+    let all = [surroundings.state_dir.clone(), usual(surroundings)];
+    all.into_iter().flatten().filter(|path| path.is_dir())
+}
+
+fn usual(surroundings: &Surroundings) -> Option<PathBuf> {
     if surroundings.root {
         return Some("/var/lib/outgate".into());
     }

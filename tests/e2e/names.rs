@@ -7,6 +7,13 @@ use serde_json::Value;
 const API: &str = "api.example.com";
 const OTHER: &str = "a.ok.example.test";
 
+/// How a client opens a tunnel to a name that it says itself.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Connect,
+    Socks,
+}
+
 /// Two allowed origins with a secret each, and one that is not allowed.
 struct Scene {
     world: World,
@@ -21,15 +28,33 @@ impl Scene {
         let secrets = [canary(40), canary(40)];
         let origins = [API, OTHER, "evil.example.test"].map(|name| world.https(name).start());
         let bearer = |secret: &str| json!({"Authorization": format!("Bearer {secret}")});
-        let gateway = world.gateway(json!({"network": {"allowlist": [
+        let environment = json!({"network": {"allowlist": [
             {"domain": API, "transform": bearer(&secrets[0])},
             {"domain": "*.ok.example.test", "transform": bearer(&secrets[1])},
-        ]}}));
+        ]}});
+        let builder = world.gateway_builder().environment(&environment);
+        let gateway = builder.argument("--socks=127.0.0.1:0").start();
         Self { world, origins: origins.into(), gateway, secrets }
     }
 
-    fn tunnel(&self) -> RawClient {
-        self.gateway.client().connect_tunnel("api.example.com:443").tls(&Hello::to(API))
+    fn tunnel(&self, way: Way) -> RawClient {
+        self.open(way, API).tls(&Hello::to(API))
+    }
+
+    /// A tunnel to port 443 of this name, in which nothing was said yet.
+    fn open(&self, way: Way, name: &str) -> RawClient {
+        match way {
+            Way::Connect => self.gateway.client().connect_tunnel(&format!("{name}:443")),
+            Way::Socks => {
+                let socks = self.gateway.ready()["socks"][0].as_str().expect("it listens");
+                let mut client =
+                    RawClient::connect(socks.parse().expect("an address"), self.gateway.ca());
+                let length = u8::try_from(name.len()).expect("names are short");
+                client.send([&[5, 1, 0, 5, 1, 0, 3, length], name.as_bytes(), &[1, 187]].concat());
+                assert_eq!(client.read_exact(12)[..4], [5, 0, 5, 0], "{name}");
+                client
+            }
+        }
     }
 
     /// No origin was dialled, and nobody heard of a secret.
@@ -63,6 +88,11 @@ impl Scene {
     }
 }
 
+/// Each of them by each way.
+fn by_all_ways<T: Copy, const N: usize>(all: [T; N]) -> impl Iterator<Item = (Way, T)> {
+    [Way::Connect, Way::Socks].into_iter().flat_map(move |way| all.map(|one| (way, one)))
+}
+
 #[test]
 fn a_host_other_than_the_tunnels_is_misdirected_and_gets_nothing() {
     isolated(|| {
@@ -75,15 +105,15 @@ fn a_host_other_than_the_tunnels_is_misdirected_and_gets_nothing() {
             "api.example.com.evil.example.test",
             "11.22.33.44",
         ];
-        for host in others {
-            let mut tunnel = scene.tunnel();
+        for (way, host) in by_all_ways(others) {
+            let mut tunnel = scene.tunnel(way);
             let refused = tunnel.exchange(format!("GET /k HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-            assert_eq!(refused.status, 421, "{host}: {refused:?}");
+            assert_eq!(refused.status, 421, "{way:?} {host}: {refused:?}");
             assert_eq!(refused.header("outgate-reason"), Some("name_mismatch"), "{host}");
         }
         scene.assert_nothing_left();
         scene.assert_control();
-        assert_eq!(scene.refusals("request"), vec![json!("name_mismatch"); others.len()]);
+        assert_eq!(scene.refusals("request"), vec![json!("name_mismatch"); 2 * others.len()]);
     });
 }
 
@@ -100,13 +130,17 @@ fn an_absolute_target_inside_a_tunnel_is_held_to_the_tunnel_too() {
             ("https://api.example.com@evil.example.test/", API, "malformed_host"),
             ("ftp://api.example.com/", API, "name_mismatch"),
         ];
-        for (target, host, reason) in requests {
-            let mut tunnel = scene.tunnel();
+        for (way, (target, host, reason)) in by_all_ways(requests) {
+            let mut tunnel = scene.tunnel(way);
             let refused = tunnel.exchange(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-            assert_eq!(refused.header("outgate-reason"), Some(reason), "{target} {refused:?}");
+            assert_eq!(
+                refused.header("outgate-reason"),
+                Some(reason),
+                "{way:?} {target} {refused:?}"
+            );
         }
         scene.assert_nothing_left();
-        let mut tunnel = scene.tunnel();
+        let mut tunnel = scene.tunnel(Way::Socks);
         let answer = tunnel.exchange(
             "GET https://api.example.com/same?q=1 HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
         );
@@ -114,7 +148,7 @@ fn an_absolute_target_inside_a_tunnel_is_held_to_the_tunnel_too() {
         let sent = &scene.origins[0].requests()[0];
         assert_eq!((sent.target.as_str(), sent.header("host")), ("/same?q=1", Some(API)));
         drop(tunnel);
-        let reasons = requests.map(|(_, _, reason)| json!(reason));
+        let reasons: Vec<_> = by_all_ways(requests).map(|(_, it)| json!(it.2)).collect();
         assert_eq!(scene.refusals("request"), reasons);
     });
 }
@@ -123,16 +157,17 @@ fn an_absolute_target_inside_a_tunnel_is_held_to_the_tunnel_too() {
 fn connect_inside_a_tunnel_is_refused_whatever_it_names() {
     isolated(|| {
         let mut scene = Scene::new();
-        for target in ["evil.example.test:443", "a.ok.example.test:443", "api.example.com:443"] {
-            let mut tunnel = scene.tunnel();
+        let targets = ["evil.example.test:443", "a.ok.example.test:443", "api.example.com:443"];
+        for (way, target) in by_all_ways(targets) {
+            let mut tunnel = scene.tunnel(way);
             tunnel.send(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n"));
             let refused = tunnel.try_read_response("CONNECT").expect("a refusal");
-            assert_eq!(refused.status, 405, "{target}: {refused:?}");
+            assert_eq!(refused.status, 405, "{way:?} {target}: {refused:?}");
             assert_eq!(refused.header("outgate-reason"), Some("connect_in_tunnel"));
         }
         scene.assert_nothing_left();
         scene.assert_control();
-        assert_eq!(scene.refusals("request"), vec![json!("connect_in_tunnel"); 3]);
+        assert_eq!(scene.refusals("request"), vec![json!("connect_in_tunnel"); 6]);
     });
 }
 
@@ -140,15 +175,15 @@ fn connect_inside_a_tunnel_is_refused_whatever_it_names() {
 fn sni_other_than_the_tunnels_name_is_unrecognized() {
     isolated(|| {
         let mut scene = Scene::new();
-        for (connect, sni) in [(API, "evil.example.test"), (OTHER, API), (API, OTHER)] {
-            let tunnel = scene.gateway.client().connect_tunnel(&format!("{connect}:443"));
-            let fault = tunnel.try_tls(&Hello::to(sni)).err();
+        let pairs = [(API, "evil.example.test"), (OTHER, API), (API, OTHER)];
+        for (way, (name, sni)) in by_all_ways(pairs) {
+            let fault = scene.open(way, name).try_tls(&Hello::to(sni)).err();
             let expected = TlsFault::Alert(AlertDescription::UnrecognisedName);
-            assert_eq!(fault, Some(expected), "CONNECT {connect}, SNI {sni}");
+            assert_eq!(fault, Some(expected), "{way:?} {name}, SNI {sni}");
         }
         scene.assert_nothing_left();
         scene.assert_control();
-        assert_eq!(scene.refusals("tunnel"), vec![json!("name_mismatch"); 3]);
+        assert_eq!(scene.refusals("tunnel"), vec![json!("name_mismatch"); 6]);
     });
 }
 
@@ -157,15 +192,15 @@ fn spellings_of_one_name_are_one_name() {
     isolated(|| {
         let mut scene = Scene::new();
         let spellings = [
-            ("api.example.com.:443", API, "API.example.COM"),
-            ("API.Example.COM:443", "api.example.com", "api.example.com."),
-            ("api.example.com:443", "API.EXAMPLE.com", "api.example.com:443"),
-            ("Api.example.com.:443", "api.example.com", "api.example.com.:443"),
+            ("api.example.com.", API, "API.example.COM"),
+            ("API.Example.COM", "api.example.com", "api.example.com."),
+            ("api.example.com", "API.EXAMPLE.com", "api.example.com:443"),
+            ("Api.example.com.", "api.example.com", "api.example.com.:443"),
         ];
-        for (connect, sni, host) in spellings {
-            let mut tunnel = scene.gateway.client().connect_tunnel(connect).tls(&Hello::to(sni));
+        for (way, (name, sni, host)) in by_all_ways(spellings) {
+            let mut tunnel = scene.open(way, name).tls(&Hello::to(sni));
             let answer = tunnel.exchange(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-            assert_eq!(answer.status, 200, "{connect} {sni} {host}: {answer:?}");
+            assert_eq!(answer.status, 200, "{way:?} {name} {sni} {host}: {answer:?}");
         }
         let origin = &scene.origins[0];
         for record in origin.records() {
@@ -174,7 +209,7 @@ fn spellings_of_one_name_are_one_name() {
         }
         assert!(origin.requests().iter().all(|request| request.header("host") == Some(API)));
         let audit = scene.gateway.final_audit();
-        assert_eq!(audit.len(), spellings.len());
+        assert_eq!(audit.len(), 2 * spellings.len());
         assert!(audit.iter().all(|line| line["domain"] == API), "{audit:#?}");
     });
 }

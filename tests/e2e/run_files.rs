@@ -99,13 +99,15 @@ fn secrets_of_the_operator_are_not_there() {
         let environment = place.environment(&json!({"network": {"allowlist": [
             {"domain": "api.example.com", "transform": {"Authorization": "Bearer hunter2"}},
         ]}}));
-        // It is listened on for as long as the command runs.
         let _socket = UnixListener::bind(place.path("agent.sock")).unwrap();
         let script = "ls -A state; cat env_test.json; \
                       curl -s --unix-socket agent.sock http://x/ || echo refused; \
                       grep -rsl 'PRIVATE KEY\\|hunter2' . /run /etc/ssl/certs /proc/[0-9]*/environ";
         let mut command = place.command(&world, &environment, &[], script);
-        let finished = run(command.env("HOME", place.path("")), b"", SOON * 4);
+        fs::create_dir(place.path("other")).unwrap();
+        fs::write(place.path("other/ca.key"), "PRIVATE KEY").unwrap();
+        command.env("HOME", place.path("")).env("OUTGATE_STATE_DIR", place.path("other"));
+        let finished = run(&mut command, b"", SOON * 4);
         assert_eq!(finished.text(), "refused\n", "{finished:?}");
         assert!(place.path("state/ca.key").exists());
     });
@@ -250,6 +252,49 @@ fn a_command_cannot_put_another_environment_file_in_the_place_of_its_own() {
         hang_up(&child);
         let output = child.wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "200\n403\n");
+        assert_eq!(api.connections(), 0);
+    });
+}
+
+#[test]
+fn what_the_command_may_have_written_is_not_read_when_a_person_says_so() {
+    isolated(|| {
+        let (world, place) = (world!(), Place::new());
+        let api = world.https("api.example.com").start();
+        let _other = world.https("a.ok.example.test").start();
+        let permitted = allowing(&["a.ok.example.test"]);
+        fs::write(place.path("evil.json"), allowing(&["*.example.com"]).to_string()).unwrap();
+        fs::write(place.path("outgate.toml"), "").unwrap();
+        fs::write(place.path("evil.toml"), "[addresses]\nallow = [\"10.0.0.0/8\"]\n").unwrap();
+        for attack in ["cat evil.json > env_test.json", "ln -sf evil.toml link.toml"] {
+            let environment = place.environment(&permitted);
+            let _ = fs::remove_file(place.path("link.toml"));
+            symlink("outgate.toml", place.path("link.toml")).unwrap();
+            let script = format!(
+                "echo > up; until [ -e go ]; do sleep 0.02; done; {attack} && echo > done; \
+                 until [ -e asked ]; do sleep 0.02; done; {}; {}; rm up go done asked",
+                status("api.example.com"),
+                status("a.ok.example.test"),
+            );
+            let flags = ["--config", "link.toml"].map(OsStr::new);
+            let mut command = place.command(&world, &environment, &flags, &script);
+            command.stdout(Stdio::piped()).stderr(File::create(place.path("log")).unwrap());
+            let child = command.spawn().unwrap();
+            assert!(place.comes("up"));
+            if attack.ends_with("env_test.json") {
+                // As an editor does it: what hid the old file goes with it.
+                fs::remove_file(&environment).unwrap();
+                place.environment(&permitted);
+            }
+            fs::write(place.path("go"), "").unwrap();
+            assert!(place.comes("done"), "{attack}");
+            hang_up(&child);
+            let log = || fs::read_to_string(place.path("log")).unwrap();
+            assert!(wait_until(SOON * 4, || log().contains("may have written it")));
+            fs::write(place.path("asked"), "").unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "403\n200\n", "{attack}");
+        }
         assert_eq!(api.connections(), 0);
     });
 }

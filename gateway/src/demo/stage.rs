@@ -77,7 +77,11 @@ impl Stage {
         let resolver = Resolver::from_hosts(hosts, &settings.limits).map_err(Failure::start)?;
 
         let again = settings.clone();
-        let reread = Reread { settings: Box::new(move || Ok(again.clone())), watch: true };
+        let reread = Reread {
+            settings: Box::new(move || Ok(again.clone())),
+            watch: true,
+            believable: Box::new(|| Ok(())),
+        };
         let app = App::bind(settings, reread, resolver)?;
         let curl = Curl {
             proxy: app.explicit().map(|bind| format!("http://{bind}")).collect(),

@@ -1,12 +1,14 @@
 //! What does the command find in its sandbox: which files, which variables?
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use outgate_credentials::Credentials;
 use outgate_policy::{EnvValue, Environment, compile_under};
 use tempfile::TempDir;
 
+use super::held::Held;
 use crate::ca;
 use crate::cli::RunArgs;
 use crate::config::{EnvironmentSource, Settings};
@@ -17,6 +19,7 @@ use crate::sandbox::{
     proxies_in, trust_paths, variables,
 };
 use crate::sources::{self, Fetch};
+use crate::state_dir;
 use crate::surroundings::Surroundings;
 use crate::trust_files::TrustFiles;
 
@@ -34,6 +37,7 @@ pub(super) struct Furniture {
     pub(super) fetches: Vec<Fetch>,
     pub(super) read_only: Vec<OsString>,
     pub(super) variables: Vec<(OsString, OsString)>,
+    pub(super) held: Held,
 }
 
 impl Furniture {
@@ -83,25 +87,31 @@ pub(super) fn furnish(
     let to_do = sources::place(root.path(), &environment.sources, &variables);
     let to_do = to_do.map_err(Failure::input)?;
     let trust = TrustFiles::new(&ca::authority(settings)?, &ca::origin_roots(settings)?);
-    let sockets = finished(search);
     let mut hidden = settings.kept_from_sandboxes(args.operator.config.as_deref());
     hidden.extend(credentials.files());
     let request = FilesystemRequest {
         sandbox_root: root.path(),
-        state_dir: &settings.state_dir,
+        state_dirs: &state_dirs(settings, surroundings),
         files: &hidden,
         working_directory: directory,
         home,
-        sockets: &sockets,
+        sockets: &finished(search),
     };
     let filesystem = FilesystemPlan::new(&request, vec![OWN_V4.into(), OWN_V6.into()], trust);
+    let filesystem = filesystem.map_err(Failure::input)?;
     Ok(Furniture {
-        filesystem: filesystem.map_err(Failure::input)?,
+        held: held(args, settings, &filesystem).map_err(Failure::start)?,
+        filesystem,
         preparations: to_do.preparations,
         fetches: to_do.fetches,
         read_only: to_do.read_only,
         variables,
     })
+}
+
+fn state_dirs(settings: &Settings, surroundings: &Surroundings) -> Vec<PathBuf> {
+    let own = [settings.state_dir.clone()].into_iter();
+    own.chain(state_dir::known(surroundings)).collect()
 }
 
 fn finished(search: SocketSearch) -> FoundSockets {
@@ -134,4 +144,19 @@ fn environment(settings: &Settings, credentials: &Credentials) -> Result<Environ
         }
     }
     Ok(environment)
+}
+
+/// Those of them that SIGHUP reads again.
+fn held(args: &RunArgs, settings: &Settings, plan: &FilesystemPlan) -> io::Result<Held> {
+    let files = environment_files(settings).chain(&args.operator.config);
+    Held::hold(files.filter_map(|file| Some((file.as_path(), plan.mask_of(file)?))))
+}
+
+fn environment_files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
+    settings.environments.iter().flat_map(|source| match source {
+        EnvironmentSource::File { path, known_by } => {
+            [Some(path), known_by.token_file.as_ref()].into_iter().flatten()
+        }
+        EnvironmentSource::Directory(folder) => [Some(folder), None].into_iter().flatten(),
+    })
 }

@@ -52,7 +52,9 @@ const OWN_FOLDER: &str = "/run/outgate";
 pub(crate) struct FilesystemRequest<'a> {
     /// What is in it appears at the sandbox's `/`.
     pub(crate) sandbox_root: &'a Path,
-    pub(crate) state_dir: &'a Path,
+    /// This gateway's, and those of others of the same user: their keys open more than this
+    /// sandbox.
+    pub(crate) state_dirs: &'a [PathBuf],
     /// The environment file, the operator's file, and every file with a secret that they name.
     pub(crate) files: &'a [PathBuf],
     pub(crate) working_directory: &'a Path,
@@ -85,6 +87,12 @@ impl FilesystemPlan {
         let hidden = hidden::collect(request)?;
         let working_directory = request.working_directory.to_owned();
         Ok(FilesystemPlan { sandbox_root, working_directory, hidden, name_servers, trust })
+    }
+
+    /// What is hidden so that this file is: itself, or a folder around it.
+    pub(crate) fn mask_of(&self, file: &Path) -> Option<&Path> {
+        let file = fs::canonicalize(file).ok()?;
+        self.hidden.iter().map(|hidden| hidden.path.as_path()).find(|mask| file.starts_with(mask))
     }
 }
 

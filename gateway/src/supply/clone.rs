@@ -98,7 +98,7 @@ fn filesystem(depot: &Depot, root: &Path) -> Result<FilesystemPlan, CloneError> 
     let trust = TrustFiles::new(&depot.supply.authority, &roots);
     let request = FilesystemRequest {
         sandbox_root: root,
-        state_dir: &keeping.settings.state_dir,
+        state_dirs: std::slice::from_ref(&keeping.settings.state_dir),
         files: &files,
         working_directory: Path::new("/"),
         // It may well be the state folder: git needs none.

@@ -31,11 +31,14 @@ pub(super) enum Kind {
     Socket,
 }
 
-/// The state folder, the operator's files and the sockets that were found.
+/// The state folders, the operator's files and the sockets that were found.
 pub(super) fn collect(request: &FilesystemRequest<'_>) -> Result<Vec<Hidden>, PlanError> {
-    let state_dir = canonical(request.state_dir)?;
-    refuse_hard_links_below(&state_dir, &state_dir.join(ENVIRONMENTS))?;
-    let mut hidden = BTreeSet::from([Hidden { path: state_dir, kind: Kind::Folder }]);
+    let mut hidden = BTreeSet::new();
+    for state_dir in request.state_dirs {
+        let path = canonical(state_dir)?;
+        refuse_hard_links_below(&path, &path.join(ENVIRONMENTS))?;
+        hidden.insert(Hidden { path, kind: Kind::Folder });
+    }
     let files = request.files.iter().map(|file| canonical(file));
     let files: BTreeSet<PathBuf> = files.collect::<Result<_, _>>()?;
     for file in &files {

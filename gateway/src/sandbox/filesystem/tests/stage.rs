@@ -151,7 +151,7 @@ impl Stage {
         let home = self.home();
         let request = FilesystemRequest {
             sandbox_root: &self.root(),
-            state_dir: &self.state_dir(),
+            state_dirs: &[self.state_dir()],
             files: &self.files,
             working_directory: &self.working(),
             home: Some(&home),
