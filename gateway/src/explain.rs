@@ -9,9 +9,11 @@ use std::io;
 use std::net::SocketAddr;
 
 use outgate_policy::{
-    AddressRules, Denial, Environment, Host, Protocol, Reason, Request, RequestVerdict, Scheme,
-    TlsMode, compile_under,
+    AddressRules, Denial, EnvironmentId, Host, Policy, Protocol, Reason, Request, RequestVerdict,
+    Scheme, TlsMode, compile_under,
 };
+use outgate_proxy::Environment as ServedEnvironment;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::wanted::Wanted;
@@ -38,15 +40,29 @@ pub(crate) fn run(args: &ExplainArgs, surroundings: &Surroundings) -> Result<(),
             }
             Failure::shown()
         })?;
-    let verdict = judge(&wanted, &environment, &rules);
+    let verdict = judge(&wanted, (&environment.id, &environment.policy), &rules);
     let document = serde_json::from_str(&text).unwrap_or_default();
     if args.json {
-        say(as_json(&verdict, &environment, &document))?;
+        say(as_json(&verdict, &environment.id, |index| domain(index, &document)))?;
     } else {
         let style = Style::of(&io::stdout(), surroundings.no_color.as_deref());
         say(as_text(&verdict, &document, style))?;
     }
     verdict.map(drop).map_err(|_| Failure::shown())
+}
+
+/// The same of an environment that is served, for the management API.
+pub(crate) fn of_environment(
+    environment: &ServedEnvironment,
+    method: &str,
+    url: &str,
+) -> Result<Value, String> {
+    let wanted = Wanted::parse(method, url)?;
+    let snapshot = environment.snapshot();
+    let policy = &snapshot.policy;
+    let verdict = judge(&wanted, (environment.id(), policy), &snapshot.addresses);
+    let domain = |index| policy.pattern(index).map(ToString::to_string);
+    Ok(as_json(&verdict, environment.id(), domain))
 }
 
 /// What is allowed.
@@ -94,10 +110,9 @@ impl Allowed {
 
 fn judge(
     wanted: &Wanted<'_>,
-    environment: &Environment,
+    (id, policy): (&EnvironmentId, &Policy),
     rules: &AddressRules,
 ) -> Result<Allowed, Denial> {
-    let policy = &environment.policy;
     let judged = || {
         if wanted.scheme == Scheme::Https {
             let tunnel = policy.judge_tunnel(&wanted.destination)?;
@@ -113,7 +128,7 @@ fn judge(
         let request = Request { destination, scheme: *scheme, method, path };
         policy.judge_request(&request).map(Allowed::Request)
     };
-    let verdict = judged().map_err(|denial| denial.in_environment(&environment.id))?;
+    let verdict = judged().map_err(|denial| denial.in_environment(id))?;
     if let Host::Address(address) = &wanted.destination.host {
         rules
             .judge(SocketAddr::new(*address, wanted.destination.port))
@@ -151,18 +166,18 @@ fn as_text(verdict: &Result<Allowed, Denial>, document: &Value, style: Style) ->
     }
 }
 
-fn as_json(
+fn as_json<D: Serialize>(
     verdict: &Result<Allowed, Denial>,
-    environment: &Environment,
-    document: &Value,
+    id: &EnvironmentId,
+    domain: impl FnOnce(usize) -> Option<D>,
 ) -> Value {
-    let id = environment.id.as_str();
+    let id = id.as_str();
     match verdict {
         Ok(verdict) => json!({
             "verdict": "allow",
             "environment_id": id,
             "entry": verdict.entry(),
-            "domain": domain(verdict.entry(), document),
+            "domain": domain(verdict.entry()),
             "injected": verdict.injected(),
             "credentials": verdict.credentials(),
             "unread": verdict.unread(),
@@ -204,9 +219,10 @@ mod tests {
     fn explained_in(file: &str, method: &str, url: &str) -> (String, Value) {
         let rules = AddressRules::default();
         let environment = compile_under(file, "e", &rules).unwrap();
-        let verdict = judge(&Wanted::parse(method, url).unwrap(), &environment, &rules);
+        let wanted = Wanted::parse(method, url).unwrap();
+        let verdict = judge(&wanted, (&environment.id, &environment.policy), &rules);
         let document = serde_json::from_str(file).unwrap();
-        let json = as_json(&verdict, &environment, &document);
+        let json = as_json(&verdict, &environment.id, |index| domain(index, &document));
         (as_text(&verdict, &document, Style::Plain), json)
     }
 

@@ -8,6 +8,7 @@ mod api;
 mod connection;
 mod credentials;
 mod environments;
+mod explain;
 mod hooks;
 mod key;
 mod page;

@@ -79,6 +79,11 @@ impl Policy {
         allowing.flat_map(|entry| entry.ports.listed()).copied().collect()
     }
 
+    /// What an entry's `domain` matches.
+    pub fn pattern(&self, entry: usize) -> Option<&HostPattern> {
+        self.entries.get(entry).map(|entry| &entry.pattern)
+    }
+
     /// Whether nothing leaves at all, DNS included.
     pub fn is_disabled(&self) -> bool {
         self.disabled

@@ -29,9 +29,11 @@ fn the_state_folder_and_what_is_in_it_are_for_their_owner_alone() {
             let files = fs::read_dir(folder).expect("it is ours").filter_map(Result::ok);
             files.map(|file| file.file_name().to_string_lossy().into_owned()).collect()
         };
-        let expected = [".ca.lock", "ca.key", "ca.pem", "management.key", "management.sock"];
-        assert_eq!(names(gateway.state()), expected.map(str::to_owned).into());
-        for secret in ["ca.key", "management.key", "management.sock"] {
+        let secret =
+            ["ca.key", "credentials.redb", "management.key", "management.sock", "store.key"];
+        let expected = secret.into_iter().chain([".ca.lock", "ca.pem"]).map(str::to_owned);
+        assert_eq!(names(gateway.state()), expected.collect());
+        for secret in secret {
             assert_eq!(mode(&gateway.state().join(secret)), 0o600, "{secret}");
         }
     });

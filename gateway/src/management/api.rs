@@ -15,7 +15,7 @@ use outgate_credentials::Asker;
 use super::answer::Refusal;
 use super::credentials::{self, Vault};
 use super::environments::{self, Nursery};
-use super::{Changed, ManagementKey, Shown, hooks};
+use super::{Changed, ManagementKey, Shown, explain, hooks};
 
 /// A request's body: the largest document that is ever sent here has a few thousand entries.
 const BODY_BYTES: usize = 8 << 20;
@@ -43,10 +43,13 @@ pub(super) fn router(key: ManagementKey, shown: Shown, changed: Changed, asker: 
         .with_state(shown)
 }
 
-/// Credentials and environments.
+/// Credentials and environments, and what is in force for these.
 fn changing<S: Clone + Send + Sync + 'static>(changed: Changed, asker: Asker) -> Router<S> {
     let Changed { credentials, audit, gateway, rules, rereads } = changed;
     let vault = Vault { credentials: credentials.clone(), audit, asker };
+    let judge = Router::new()
+        .route("/v1/explain", post(explain::explain).fallback(unknown_path))
+        .with_state(Arc::clone(&gateway));
     let nursery = Nursery { credentials, gateway, rules, rereads };
     let one_credential =
         get(credentials::get).patch(credentials::update).delete(credentials::delete);
@@ -62,7 +65,7 @@ fn changing<S: Clone + Send + Sync + 'static>(changed: Changed, asker: Asker) ->
         .with_state(nursery);
     let both = stored.merge(made);
     // The reference's version, and the one that its SDKs ask for if they are told nothing else.
-    Router::new().nest("/v1beta", both.clone()).nest("/v1", both)
+    judge.nest("/v1beta", both.clone()).nest("/v1", both)
 }
 
 /// The process answers, that is all.

@@ -2,7 +2,7 @@
 
 use outgate_tests::prelude::*;
 
-use super::scene::{Made, ask, done, store};
+use super::scene::{Made, ask, ask_at, done, store};
 
 #[test]
 fn credentials_are_written_and_never_read_back() {
@@ -170,5 +170,36 @@ fn an_environment_made_here_is_in_force_at_once_and_after_a_restart() {
         let seen = origin.requests();
         assert!(seen.iter().all(|one| one.header("authorization") == Some(secret.as_str())));
         assert_eq!(seen.len(), 3);
+    });
+}
+
+#[test]
+fn what_would_happen_to_a_request_is_told_without_sending_it() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https("api.example.com").start();
+        let gateway = world.gateway(json!({"environment_id": "e1", "network": {"allowlist": [
+            {"domain": "api.example.com", "methods": ["GET"],
+             "transform": {"Authorization": "Bearer hunter2"}},
+        ]}}));
+        let asked = |body| ask_at(&gateway, "POST", "/v1/explain", &body);
+        let get = asked(json!({"environment_id": "e1", "url": "https://api.example.com/a"}));
+        let allowed = get.json();
+        assert_eq!((get.status, &allowed["verdict"]), (200, &json!("allow")), "{allowed}");
+        assert_eq!(allowed["domain"], "api.example.com");
+        assert_eq!(allowed["injected"], json!(["authorization"]));
+        assert!(!allowed.to_string().contains("hunter2"));
+        let post =
+            json!({"environment_id": "e1", "method": "POST", "url": "https://api.example.com/a"});
+        assert_eq!(asked(post).json()["reason"], "method_not_allowed");
+        for (status, body) in [
+            (404, json!({"environment_id": "e2", "url": "https://api.example.com/"})),
+            (400, json!({"environment_id": "e1", "url": "api.example.com"})),
+            (400, json!({"environment_id": "e1"})),
+            (400, json!({"environment_id": "e1", "url": "https://a.test/", "metod": "GET"})),
+        ] {
+            assert_eq!(asked(body.clone()).status, status, "{body}");
+        }
+        assert_eq!(origin.connections(), 0);
     });
 }

@@ -7,10 +7,15 @@ use serde_json::Value;
 
 /// Sends a request with the key and a body, and reads the answer.
 pub(super) fn ask(gateway: &Gateway, method: &str, path: &str, body: &Value) -> Response {
+    ask_at(gateway, method, &format!("/v1beta/{path}"), body)
+}
+
+/// The same of any path.
+pub(super) fn ask_at(gateway: &Gateway, method: &str, path: &str, body: &Value) -> Response {
     let key = fs::read_to_string(gateway.state().join("management.key")).expect("it is ours");
     let body = if body.is_null() { String::new() } else { body.to_string() };
     gateway.management(format!(
-        "{method} /v1beta/{path} HTTP/1.1\r\nHost: x\r\nx-goog-api-key: {}\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nx-goog-api-key: {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         key.trim(),
         body.len(),

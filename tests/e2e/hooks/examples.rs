@@ -1,18 +1,9 @@
 //! Do the examples do what they are there for?
 
-use std::fs;
-use std::path::Path;
-
 use outgate_tests::prelude::*;
 use serde_json::Value;
 
-use super::scene::{Place, only, view};
-
-fn example(name: &str) -> Value {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-    let text = fs::read_to_string(folder.join(format!("{name}.json"))).expect("the example");
-    serde_json::from_str(&text).expect("JSON")
-}
+use super::scene::{Place, example, only, view};
 
 #[test]
 fn every_example_is_without_a_mistake() {
@@ -24,22 +15,6 @@ fn every_example_is_without_a_mistake() {
             assert_eq!(finished.code(), 0, "{finished:?}");
             assert!(!finished.text().contains("warning"), "{finished:?}");
         }
-    });
-}
-
-#[test]
-fn the_security_gate_stops_dangerous_code() {
-    isolated(|| {
-        let python = std::process::Command::new("python3").arg("-V").output();
-        assert!(python.is_ok(), "the example is written in Python: install python3");
-        let place = Place::new(&world!(), &example("security-gate"));
-        let call =
-            |code: &str| json!({"tool_call": {"name": "code_execution", "args": {"code": code}}});
-        let denied = place.ask(&call("import os; os.system('rm -rf /workspace')"));
-        assert_eq!((only(&denied), &denied["decision"]), ("deny", &json!("deny")));
-        assert!(denied["reason"].as_str().is_some_and(|reason| reason.contains("recursively")));
-        assert_eq!(only(&place.ask(&call("print(1 + 1)"))), "allow");
-        assert_eq!(place.ask(&view("/rm -rf"))["outcomes"], json!([]));
     });
 }
 

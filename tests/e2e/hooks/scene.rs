@@ -149,3 +149,10 @@ pub(crate) fn post(gateway: &Gateway, path: &str, body: &str) -> Response {
 pub(crate) fn has(folder: &Path, name: &str) -> bool {
     folder.join(name).exists()
 }
+
+/// The environment of an example.
+pub(crate) fn example(name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let text = fs::read_to_string(folder.join(format!("{name}.json"))).expect("the example");
+    serde_json::from_str(&text).expect("JSON")
+}
