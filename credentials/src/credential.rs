@@ -15,7 +15,7 @@ use outgate_policy::{CredentialId, Destination, Host, HostPattern};
 use crate::secret::Secret;
 use crate::source::{Source, Value};
 
-pub(crate) use self::read::with_field;
+pub(crate) use self::read::{has_field, with_field};
 
 /// One stored credential.
 #[derive(Clone, Debug)]

@@ -40,7 +40,7 @@ pub(crate) enum Material {
 #[derive(Debug)]
 enum Way {
     Given(Material),
-    Read(Reader),
+    Read(Arc<Reader>),
     Minted(Arc<Minter>, Arc<Means>),
 }
 
@@ -59,13 +59,10 @@ impl Live {
     pub(crate) fn new(
         credential: Credential,
         version: Version,
-        rotated: Option<Secret>,
         means: Arc<Means>,
     ) -> Result<Live, SecretError> {
         let way = match (&credential.kind, credential.value()) {
-            (Kind::OAuth2(settings), _) => {
-                Way::Minted(Arc::new(Minter::new(settings, rotated)), means)
-            }
+            (Kind::OAuth2(settings), _) => Way::Minted(Arc::new(Minter::new(settings)), means),
             (kind, Value::Given(secret)) => Way::Given(material(kind, secret)?),
             (kind, Value::From(source)) => Way::Read(Reader::new(source.clone(), fit(kind))),
         };

@@ -5,6 +5,7 @@
 //! one is worth nothing any more. The new one is on the disk before the access token is used.
 
 mod answer;
+mod turn;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use zeroize::Zeroizing;
 
 pub(crate) use self::answer::{Granted, TokenError, read};
 pub use self::answer::{MAX_ANSWER, TokenAnswer};
+pub(crate) use self::turn::{Rotation, Turn};
+use self::turn::{Unsaved, in_force, save};
 use crate::credential::{OAuth2, TokenUrl};
 use crate::query::escape;
 use crate::secret::{Fit, Secret};
@@ -51,11 +54,6 @@ pub trait TokenTransport: Send + Sync + 'static {
     fn post<'a>(&'a self, url: &'a TokenUrl, form: Zeroizing<String>) -> Answering<'a>;
 }
 
-/// Makes a rotated refresh token durable. `used` is the one that it takes the place of.
-pub(crate) trait Rotation: Send + Sync {
-    fn rotated(&self, used: &Secret, new: &Secret) -> Result<(), String>;
-}
-
 /// What a call needs beside what the minter has.
 pub(crate) struct Means {
     pub(crate) transport: Arc<dyn TokenTransport>,
@@ -82,7 +80,7 @@ pub(crate) struct Minter {
 #[derive(Debug)]
 enum ClientSecret {
     Given(Secret),
-    Read(Reader),
+    Read(Arc<Reader>),
 }
 
 #[derive(Debug)]
@@ -98,7 +96,6 @@ struct Token {
 /// What only the one who makes the call has.
 #[derive(Debug)]
 struct Flight {
-    refresh_token: Secret,
     /// Before this no call is made.
     not_before: Instant,
     failures: u32,
@@ -108,16 +105,10 @@ struct Flight {
 }
 
 impl Minter {
-    /// `rotated` is what an endpoint gave in place of the refresh token that was written.
-    pub(crate) fn new(settings: &OAuth2, rotated: Option<Secret>) -> Minter {
-        let OAuth2 { client_id, client_secret, refresh_token, token_url, scopes } = settings;
-        let flight = Flight {
-            refresh_token: rotated.unwrap_or_else(|| refresh_token.clone()),
-            not_before: Instant::now(),
-            failures: 0,
-            failed: None,
-            refused: false,
-        };
+    pub(crate) fn new(settings: &OAuth2) -> Minter {
+        let OAuth2 { client_id, client_secret, token_url, scopes, .. } = settings;
+        let flight =
+            Flight { not_before: Instant::now(), failures: 0, failed: None, refused: false };
         Minter {
             client_id: client_id.clone(),
             client_secret: match client_secret {
@@ -196,13 +187,10 @@ impl Minter {
             }
             sleep_until(flight.not_before).await;
         }
-        let outcome = self.call(means, &flight.refresh_token).await;
+        let outcome = self.call(means).await;
         let after = Instant::now();
         match outcome {
-            Ok(Granted { header, lifetime, refresh_token }) => {
-                if let Some(new) = refresh_token {
-                    flight.refresh_token = new;
-                }
+            Ok(Granted { header, lifetime, .. }) => {
                 let spared = std::mem::take(&mut flight.refused).then_some(after + AFTER_REFUSAL);
                 (flight.failures, flight.failed) = (0, None);
                 flight.not_before = after + APART;
@@ -227,27 +215,27 @@ impl Minter {
     }
 
     /// One call, and what it brought made durable.
-    async fn call(&self, means: &Means, refresh_token: &Secret) -> Result<Granted, TokenError> {
+    async fn call(&self, means: &Means) -> Result<Granted, TokenError> {
+        let turn = means.rotation.turn();
+        let mut unsaved = turn.lock().await;
+        save(&means.rotation, &mut unsaved).await?;
+        let used = in_force(&means.rotation).await?;
         let secret = match &self.client_secret {
             ClientSecret::Given(secret) => secret.clone(),
             ClientSecret::Read(reader) => {
                 reader.value().await.map_err(|error| TokenError::NoSecret(error.to_string()))?
             }
         };
-        let form = self.form(&secret, refresh_token);
+        let form = self.form(&secret, &used);
         let answer = timeout(CALL, means.transport.post(&self.token_url, form))
             .await
             .map_err(|_| TokenError::Late(CALL))?
             .map_err(TokenError::Unreached)?;
         let granted = read(&answer)?;
         let new = granted.refresh_token.clone();
-        if let Some(new) = new.filter(|new| !new.is(refresh_token.reveal().as_bytes())) {
-            let (rotation, used) = (Arc::clone(&means.rotation), refresh_token.clone());
-            // The disk may take its time.
-            tokio::task::spawn_blocking(move || rotation.rotated(&used, &new))
-                .await
-                .map_err(|error| TokenError::NotDurable(error.to_string()))?
-                .map_err(TokenError::NotDurable)?;
+        if let Some(new) = new.filter(|new| !new.is(used.reveal().as_bytes())) {
+            *unsaved = Some(Unsaved { used, new });
+            save(&means.rotation, &mut unsaved).await?;
         }
         Ok(granted)
     }

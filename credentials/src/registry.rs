@@ -12,6 +12,7 @@ mod rotation;
 mod table;
 mod trust;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ use self::table::Table;
 pub use self::trust::{Asking, Substituted};
 use crate::credential::TokenUrl;
 use crate::live::{Live, Material};
-use crate::oauth2::{Answering, TokenTransport};
+use crate::oauth2::{Answering, TokenTransport, Turn};
 use crate::query;
 use crate::secret::Secret;
 use crate::store::{CredentialStore, StoreError, Version};
@@ -76,6 +77,9 @@ struct Hub {
     changes: watch::Sender<()>,
     /// Held by who changes something, over reading, writing and the new table.
     changing: Mutex<()>,
+    /// Who calls a token endpoint, by credential: a change makes another minter, and both may be
+    /// at it.
+    turns: Mutex<HashMap<CredentialId, Turn>>,
     endpoint: Arc<Endpoint>,
 }
 
@@ -100,6 +104,7 @@ impl Credentials {
             table: ArcSwap::default(),
             changes: watch::Sender::new(()),
             changing: Mutex::new(()),
+            turns: Mutex::default(),
             endpoint: Arc::default(),
         });
         hub.reload()?;
@@ -135,7 +140,9 @@ impl Credentials {
                 Ok(Err(error)) => {
                     tracing::error!(%error, "credentials can't be read; those known stay in force");
                 }
-                Err(_) => return,
+                Err(error) => {
+                    tracing::error!(%error, "a look at the store failed; the next one follows");
+                }
             }
             // Of another process's changes nobody tells.
             drop(tokio::time::timeout(GLANCE, told.changed()).await);
@@ -210,6 +217,11 @@ impl Parameter {
     /// Whether both are the same parameter, whatever their values.
     pub fn is_named_as(&self, other: &Parameter) -> bool {
         self.name == other.name
+    }
+
+    /// `target` without the client's parameters of this name.
+    pub fn unset(&self, target: &PathAndQuery) -> PathAndQuery {
+        query::without(target, &self.name)
     }
 
     /// `target` with this parameter in place of the client's.

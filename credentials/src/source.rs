@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use tokio::io::AsyncReadExt;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use zeroize::Zeroizing;
@@ -68,7 +70,7 @@ pub(crate) struct Reader {
     fit: Fit,
     last: ArcSwapOption<Reading>,
     /// One look at a time; the others wait for its outcome.
-    looking: Mutex<()>,
+    looking: Arc<Mutex<()>>,
 }
 
 #[derive(Clone, Debug)]
@@ -89,21 +91,29 @@ struct Stamp {
 }
 
 impl Reader {
-    pub(crate) fn new(source: Source, fit: Fit) -> Reader {
-        Reader { source, fit, last: ArcSwapOption::empty(), looking: Mutex::new(()) }
+    pub(crate) fn new(source: Source, fit: Fit) -> Arc<Reader> {
+        Arc::new(Reader { source, fit, last: ArcSwapOption::empty(), looking: Arc::default() })
     }
 
     /// The value as it is now.
-    pub(crate) async fn value(&self) -> Result<Secret, SourceError> {
+    pub(crate) async fn value(self: &Arc<Reader>) -> Result<Secret, SourceError> {
         if let Some(fresh) = self.fresh() {
             return fresh;
         }
-        let _looking =
-            timeout(DEADLINE, self.looking.lock()).await.map_err(|_| SourceError::Late)?;
-        match self.fresh() {
-            Some(fresh) => fresh,
-            None => self.look().await,
+        let looking = timeout(DEADLINE, Arc::clone(&self.looking).lock_owned())
+            .await
+            .map_err(|_| SourceError::Late)?;
+        if let Some(fresh) = self.fresh() {
+            return fresh;
         }
+        let reader = Arc::clone(self);
+        // A task of its own goes on when the client leaves: what it brings keeps the next look away.
+        let look = tokio::spawn(async move {
+            let _looking = looking;
+            reader.look().await
+        });
+        // The runtime that the task ran on has ended.
+        look.await.unwrap_or(Err(SourceError::Late))
     }
 
     fn fresh(&self) -> Option<Result<Secret, SourceError>> {
@@ -117,7 +127,7 @@ impl Reader {
         let (stamp, outcome) = match &self.source {
             Source::File(path) => read_file(path.clone(), self.fit, before).await,
             Source::Variable(name) => (None, read_variable(name, self.fit)),
-            Source::Command(words) => (None, run(words, self.fit).await),
+            Source::Command(words) => (None, run(words, self.fit, DEADLINE).await),
         };
         let keeps = match (&self.source, &outcome) {
             (Source::File(_), _) => FILE_GLANCE,
@@ -200,12 +210,12 @@ fn read_variable(name: &str, fit: Fit) -> Result<Secret, SourceError> {
 }
 
 /// Its output is the value. Its error stream may quote it, so that goes nowhere.
-async fn run(words: &[String], fit: Fit) -> Result<Secret, SourceError> {
+async fn run(words: &[String], fit: Fit, deadline: Duration) -> Result<Secret, SourceError> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(SourceError::Start(std::io::ErrorKind::InvalidInput));
     };
     let mut command = Command::new(program);
-    command.args(arguments).env_clear().kill_on_drop(true);
+    command.args(arguments).env_clear().process_group(0).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     if let Some(path) = std::env::var_os("PATH") {
         command.env("PATH", path);
@@ -218,86 +228,26 @@ async fn run(words: &[String], fit: Fit) -> Result<Secret, SourceError> {
         output.take(MAX_BYTES as u64 + 3).read_to_end(&mut bytes).await?;
         Ok::<_, std::io::Error>((bytes, child.wait().await?))
     };
-    // Left behind at the deadline, the command is killed by the drop.
-    match timeout(DEADLINE, said).await {
-        Err(_) => Err(SourceError::Late),
+    let outcome = timeout(deadline, said).await;
+    match outcome {
+        Err(_) => {
+            kill_group(&child);
+            Err(SourceError::Late)
+        }
         Ok(Err(error)) => Err(failed(error)),
         Ok(Ok((_, status))) if !status.success() => Err(SourceError::Failed(status)),
         Ok(Ok((bytes, _))) => Ok(Secret::of_bytes(bytes, fit)?),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn command(script: &str) -> Reader {
-        let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        Reader::new(Source::Command(words), Fit::Header)
-    }
-
-    #[tokio::test]
-    async fn a_file_is_read_anew_when_it_changes_and_failing_leaves_no_value() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("token");
-        std::fs::write(&path, "one\n").expect("written");
-        let reader = Reader::new(Source::File(path.clone()), Fit::Header);
-        assert!(reader.value().await.is_ok_and(|secret| secret.is(b"one")));
-        std::fs::write(folder.path().join("next"), "two").expect("written");
-        std::fs::rename(folder.path().join("next"), &path).expect("renamed");
-        tokio::time::sleep(FILE_GLANCE).await;
-        assert!(reader.value().await.is_ok_and(|secret| secret.is(b"two")));
-        std::fs::remove_file(&path).expect("removed");
-        tokio::time::sleep(FILE_GLANCE).await;
-        assert!(matches!(reader.value().await, Err(SourceError::File { .. })));
-        std::fs::write(&path, "three").expect("written");
-        tokio::time::sleep(FILE_GLANCE).await;
-        assert!(reader.value().await.is_ok_and(|secret| secret.is(b"three")));
-    }
-
-    #[tokio::test]
-    async fn what_is_no_plain_file_or_too_long_is_no_value() {
-        let device = Reader::new(Source::File("/dev/zero".into()), Fit::Header);
-        assert!(matches!(device.value().await, Err(SourceError::File { .. })));
-        let long = command("head -c 100000 /dev/zero | tr '\\0' a");
-        let outcome = long.value().await;
-        assert!(
-            matches!(outcome, Err(SourceError::Value(SecretError::Long) | SourceError::Failed(_))),
-            "{outcome:?}"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_command_gets_no_variable_but_path_and_its_failure_gives_no_value() {
-        let said = command("env | cut -d= -f1 | grep -vE '^(PATH|PWD|SHLVL|_)$' || echo none");
-        assert!(said.value().await.is_ok_and(|secret| secret.is(b"none")));
-        let failed = command("echo value; exit 3");
-        assert!(matches!(failed.value().await, Err(SourceError::Failed(_))));
-        let absent = Reader::new(Source::Command(vec!["/nowhere/x".to_owned()]), Fit::Header);
-        assert!(matches!(absent.value().await, Err(SourceError::Start(_))));
-    }
-
-    #[tokio::test]
-    async fn a_command_is_asked_once_for_many_requests() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let count = folder.path().join("count");
-        let reader = Arc::new(command(&format!("echo x >> {}; echo value", count.display())));
-        let asked: Vec<_> = (0..20)
-            .map(|_| {
-                let reader = Arc::clone(&reader);
-                tokio::spawn(async move { reader.value().await.is_ok() })
-            })
-            .collect();
-        for one in asked {
-            assert!(one.await.expect("no panic"));
-        }
-        assert_eq!(std::fs::read_to_string(count).expect("counted"), "x\n");
-    }
-
-    #[tokio::test]
-    async fn an_unset_variable_is_no_value() {
-        let reader = Reader::new(Source::Variable("OUTGATE_TEST_UNSET".to_owned()), Fit::Header);
-        let expected = SourceError::NoVariable("OUTGATE_TEST_UNSET".to_owned());
-        assert_eq!(reader.value().await.map(|_| ()), Err(expected));
+/// Kills a command with what it started, which may hold its output open.
+fn kill_group(child: &Child) {
+    // Without an id it is reaped, and the number may be another's by now.
+    let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()) else { return };
+    if let Err(error) = killpg(Pid::from_raw(id), Signal::SIGKILL) {
+        tracing::warn!(%error, "a command that is late can't be killed");
     }
 }
+
+#[cfg(test)]
+mod tests;

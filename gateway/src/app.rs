@@ -43,7 +43,6 @@ pub(crate) struct App {
     audit: (AuditWriter, AuditOutput),
     reloader: Reloader,
     hooks: Arc<Hooks>,
-    settings: Settings,
     metrics: Metrics,
     ca: PathBuf,
 }
@@ -103,11 +102,11 @@ impl App {
         let own = sockets.addresses().chain([management.address()]);
         gateway.bound(own.filter_map(BindAddress::tcp).collect());
         let (metrics, ca) = (Metrics::new(), ca::certificate_path(&settings)?);
-        let hooks = Arc::new(Hooks::new(Arc::clone(&gateway), &settings));
         let started = settings.clone();
         let loaded = Loaded { settings, rules, in_force, endpoints, problems };
         let reloader =
             Reloader::new(reread, loaded, Arc::clone(&gateway), output.next(), metrics.clone());
+        let hooks = Arc::new(Hooks::new(Arc::clone(&gateway), &started, reloader.orders()));
         Ok(App {
             gateway,
             authority,
@@ -117,7 +116,6 @@ impl App {
             audit: (writer, output),
             reloader,
             hooks,
-            settings: started,
             metrics,
             ca,
         })

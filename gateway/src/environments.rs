@@ -13,7 +13,7 @@ mod ownership;
 mod problem;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use ipnet::IpNet;
@@ -110,7 +110,7 @@ impl InForce {
         match made {
             Ok(made) => listed.extend(made.into_iter().map(Listed::made)),
             Err(error) => {
-                problems.push(Problem::unusable(Path::new("the store"), error.to_string()));
+                problems.push(Problem::of_store(&error));
                 listed.extend(
                     before.iter().map(|file| &file.listed).filter(|one| one.is_made()).cloned(),
                 );

@@ -10,19 +10,24 @@ mod places;
 mod transport;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use aws_lc_rs::rand;
 use outgate_hooks::{Answer, Busy, Discovery, Engine, EventError, Folder, Phase, Places};
 use outgate_policy::EnvironmentId;
 use outgate_proxy::{Gateway, SinkFull};
 use thiserror::Error;
+use tokio::sync::watch;
 
-pub(crate) use self::commands::{Commands, InRun};
+use self::commands::Commands;
+pub(crate) use self::commands::InRun;
 use self::guarded::Guarded;
+use self::places::Found;
 use crate::config::{HooksSettings, Settings};
+use crate::reload::Orders;
 
 /// What a supervisor is called as, and shows up as among the processes.
 const SUPERVISOR: &str = "outgate-hook";
@@ -42,7 +47,26 @@ pub(crate) struct Hooks {
     gateway: Arc<Gateway>,
     settings: HooksSettings,
     state_dir: PathBuf,
-    guarded: Mutex<HashMap<EnvironmentId, Arc<Guarded>>>,
+    /// Which files the operator names, as of the last reading.
+    orders: watch::Receiver<Orders>,
+    known: Mutex<HashMap<EnvironmentId, Known>>,
+}
+
+/// What is known of one environment.
+struct Known {
+    guarded: Arc<Guarded>,
+    sandbox: Whose,
+}
+
+/// Whose word it is where an environment's sandbox is.
+#[derive(Copy, Clone, PartialEq)]
+enum Whose {
+    /// `outgate run` made it.
+    Run,
+    /// The operator names it. It was opened, or can't be.
+    Operator,
+    /// Nobody has said it yet.
+    Nobody,
 }
 
 /// Why the hooks were not asked: the call is not approved.
@@ -61,46 +85,42 @@ pub(crate) enum Unasked {
 impl Hooks {
     /// Hooks as the operator wants them. What the environments' sandboxes are is told by
     /// [`Hooks::guard`], else looked for when they are first asked about.
-    pub(crate) fn new(gateway: Arc<Gateway>, settings: &Settings) -> Hooks {
+    pub(crate) fn new(
+        gateway: Arc<Gateway>,
+        settings: &Settings,
+        orders: watch::Receiver<Orders>,
+    ) -> Hooks {
         Hooks {
             gateway,
             settings: settings.hooks.clone(),
             state_dir: settings.state_dir.clone(),
-            guarded: Mutex::default(),
+            orders,
+            known: Mutex::default(),
         }
     }
 
-    /// An environment's sandbox: the folders in which hooks are looked for, and where commands
+    /// The sandbox of `outgate run`: the folders in which hooks are looked for, and where commands
     /// run. What is remembered of an earlier process is in `memory`.
     pub(crate) fn guard(
         &self,
         id: &EnvironmentId,
         folders: Vec<Folder>,
-        commands: Commands,
+        sandbox: InRun,
         memory: Option<PathBuf>,
-    ) -> Arc<Guarded> {
-        let HooksSettings { file, pin, dangerously_on_host } = &self.settings;
-        let places = Places { operator: file.clone(), folders, pin: *pin, memory };
-        let commands = match commands {
-            Commands::Nowhere(_) if *dangerously_on_host => Commands::on_host(),
-            commands => commands,
-        };
-        let guarded = Arc::new(Guarded {
-            discovery: Discovery::new(places),
-            engine: Engine::default(),
-            commands,
-        });
-        self.known().insert(id.clone(), Arc::clone(&guarded));
-        guarded
+    ) {
+        let guarded = self.guarded(Found { folders, commands: Commands::Run(sandbox) }, memory);
+        self.known().insert(id.clone(), Known { guarded, sandbox: Whose::Run });
     }
 
     /// Looks for the hooks of every environment there is: what is there now is what is pinned.
-    pub(crate) fn start(&self, settings: &Settings) {
-        for (id, commands, folders) in places::sandboxes(settings, self.gateway.credentials()) {
-            self.guard(&id, folders, commands, None);
-        }
+    pub(crate) fn start(&self) {
         for environment in self.gateway.environments().iter() {
-            self.of(environment.id()).discovery.look_ahead();
+            let guarded = self.of(environment.id());
+            match guarded.commands {
+                // It is open, and whoever lives there could write what is pinned.
+                Commands::Namespaces(_) => guarded.discovery.look_at_once(),
+                _ => guarded.discovery.look_ahead(),
+            }
         }
     }
 
@@ -116,8 +136,12 @@ impl Hooks {
         phase: Phase,
         event: &[u8],
     ) -> Result<Answer, Unasked> {
+        let environments = self.gateway.environments();
+        // Where one is made anew, another sandbox is meant.
+        self.known()
+            .retain(|id, known| known.sandbox == Whose::Run || environments.get(id).is_some());
         let environment = EnvironmentId::parse(id).ok();
-        let environment = environment.and_then(|id| self.gateway.environments().get(&id).cloned());
+        let environment = environment.and_then(|id| environments.get(&id).cloned());
         let environment = environment.ok_or_else(|| Unasked::NoEnvironment(id.to_owned()))?;
         let event = outgate_hooks::Event::parse(event)?;
         self.gateway.audit().has_place().await?;
@@ -125,16 +149,45 @@ impl Hooks {
         Ok(guarded.ask(&self.gateway, &environment, phase, &event, random_id()).await?)
     }
 
+    /// Under one lock: whoever came second would forget what the first had found.
     fn of(&self, id: &EnvironmentId) -> Arc<Guarded> {
-        if let Some(known) = self.known().get(id) {
-            return Arc::clone(known);
-        }
-        let folders = places::fetched(&self.state_dir, id);
-        self.guard(id, folders, Commands::none("the environment has no sandbox"), None)
+        let mut known = self.known();
+        let entry = match known.entry(id.clone()) {
+            Entry::Occupied(entry) if entry.get().sandbox != Whose::Nobody => entry,
+            entry => match (self.named(id), entry) {
+                (Some(found), entry) => entry.insert_entry(Known {
+                    guarded: self.guarded(found, None),
+                    sandbox: Whose::Operator,
+                }),
+                (None, Entry::Occupied(entry)) => entry,
+                (None, Entry::Vacant(entry)) => entry.insert_entry(Known {
+                    guarded: self.guarded(places::without_sandbox(&self.state_dir, id), None),
+                    sandbox: Whose::Nobody,
+                }),
+            },
+        };
+        Arc::clone(&entry.get().guarded)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<EnvironmentId, Arc<Guarded>>> {
-        self.guarded.lock().expect("nothing panics while it is held")
+    fn named(&self, id: &EnvironmentId) -> Option<Found> {
+        let files = self.orders.borrow().files.clone();
+        places::named(id, &files, &self.state_dir, self.gateway.credentials())
+    }
+
+    fn guarded(&self, found: Found, memory: Option<PathBuf>) -> Arc<Guarded> {
+        let HooksSettings { file, pin, dangerously_on_host } = &self.settings;
+        let Found { commands, folders } = found;
+        let places = Places { operator: file.clone(), folders, pin: *pin, memory };
+        let commands = match commands {
+            Commands::Nowhere(_) if *dangerously_on_host => Commands::on_host(),
+            commands => commands,
+        };
+        let (discovery, engine) = (Discovery::new(places), Engine::default());
+        Arc::new(Guarded { discovery, engine, commands })
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<EnvironmentId, Known>> {
+        self.known.lock().expect("nothing panics while it is held")
     }
 }
 

@@ -4,15 +4,19 @@
 //! file, when SIGHUP asks. All is read on a thread of its own. What can't be used changes nothing,
 //! and is a problem until it can.
 
+mod rereads;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use outgate_policy::AddressRules;
+use outgate_policy::{AddressRules, EnvironmentId};
 use outgate_proxy::{Gateway, TokenEndpoints};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
+pub(crate) use self::rereads::Rereads;
+use self::rereads::Wish;
 use crate::audit::NextOutput;
 use crate::config::{ConfigError, EnvironmentSource, Settings};
 use crate::environments::{Generation, InForce, Problem, Wanted, address_rules, made_addresses};
@@ -52,7 +56,7 @@ pub(crate) struct Reloader {
     problems: watch::Sender<Vec<Problem>>,
     orders: watch::Sender<Orders>,
     known_rules: watch::Sender<AddressRules>,
-    wishes: mpsc::Receiver<oneshot::Sender<()>>,
+    wishes: mpsc::Receiver<Wish>,
     rereads: Rereads,
 }
 
@@ -62,18 +66,6 @@ pub(crate) struct Orders {
     pub(crate) wanted: Vec<Wanted>,
     /// The files that say so.
     pub(crate) files: Vec<EnvironmentSource>,
-}
-
-/// Has a [`Reloader`] look at the store at once.
-#[derive(Clone)]
-pub(crate) struct Rereads(mpsc::Sender<oneshot::Sender<()>>);
-
-impl Rereads {
-    /// Whether what the store says is in force now.
-    pub(crate) async fn now(&self) -> bool {
-        let (done, seen) = oneshot::channel();
-        self.0.send(done).await.is_ok() && seen.await.is_ok()
-    }
 }
 
 /// What a [`Reloader`] begins with.
@@ -99,8 +91,7 @@ impl Reloader {
         let files = settings.environments.clone();
         let orders = watch::Sender::new(Orders { wanted: in_force.wanted(), files });
         let known_rules = watch::Sender::new(rules.clone());
-        let (rereads, wishes) = mpsc::channel(1);
-        let rereads = Rereads(rereads);
+        let (rereads, wishes) = Rereads::new();
         Reloader {
             reread,
             settings,
@@ -152,10 +143,10 @@ impl Reloader {
             self.follow(&mut watch);
             tokio::select! {
                 () = asked.notified() => self.read_all(),
-                Some(done) = self.wishes.recv() => {
-                    self.read_made();
+                Some(Wish { id, done }) = self.wishes.recv() => {
+                    let is_in_force = self.read_made(&id);
                     // Whoever asked may have left.
-                    let _ = done.send(());
+                    let _ = done.send(is_in_force);
                 }
                 () = changed(&mut watch) => {
                     tokio::time::sleep(SETTLE).await;
@@ -224,16 +215,19 @@ impl Reloader {
         self.rules = rules;
     }
 
-    /// The API has changed an environment: what the store says is in force when this returns.
-    fn read_made(&mut self) {
+    /// The API has changed an environment. Whether what the store says of it is in force.
+    fn read_made(&mut self, id: &EnvironmentId) -> bool {
         let Settings { addresses, environments, .. } = &self.settings;
-        match self.made().and_then(|made| address_rules(addresses, environments, &made)) {
+        let rules = self.made().and_then(|made| address_rules(addresses, environments, &made));
+        let is_ruled = rules.is_ok();
+        match rules {
             Ok(rules) => self.rule_by(rules),
             Err(failure) => {
                 tracing::error!(why = failure.message(), "the old address rules stay in force");
             }
         }
         self.put_in_force(true);
+        is_ruled && !self.problems.borrow().iter().any(|problem| problem.is_of_made(id))
     }
 
     fn stands(&mut self, what: &str, failure: Failure, instead: &'static str) {

@@ -135,8 +135,11 @@ impl<'a> Prepared<'a> {
                     let mut furniture = self.furnish(credentials)?;
                     fetches = std::mem::take(&mut furniture.fetches);
                     believed.get_or_init(|| std::mem::take(&mut furniture.held));
+                    // An answer comes from outgate, and not from a program that an agent wrote.
+                    let silent = self.answering;
+                    let (args, directory) = (&self.args, &self.directory);
                     let (launched, sockets, hooked) =
-                        confine::launch(&self.args, environments, &self.directory, furniture)?;
+                        confine::launch(args, environments, directory, furniture, silent)?;
                     sandbox = Some((launched, hooked));
                     Ok(sockets)
                 },

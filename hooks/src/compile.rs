@@ -13,6 +13,10 @@ use crate::hook_set::{Group, HookFile, OnFailure};
 /// Hooks files are written by hand. Larger ones are refused, here and where they are found.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
+/// What may be in one object: groups of a file, headers of a handler. Every event waits for a file
+/// that has changed, and the file may come from the sandbox.
+const MAX_FIELDS: usize = 256;
+
 /// What a hooks file says.
 #[derive(Debug)]
 pub struct Compiled {
@@ -50,14 +54,18 @@ pub fn compile(text: &str) -> Result<Compiled, Unreadable> {
     }
     let mut report = Report::default();
     let place = Place::Root;
+    if widest(&document) > MAX_FIELDS {
+        let message = format!("an object has more than {MAX_FIELDS} fields; use fewer groups");
+        return Err(Unreadable::new(vec![Problem::new("", message)], on_failure));
+    }
     let Some(object) = Object::read(&document, &place, &mut report) else {
         return Err(Unreadable::new(report.into_findings().0, on_failure));
     };
-    let mut rules = 0;
+    let mut read = group::Read::default();
     let groups = object
         .iter()
         .map(|(name, group)| {
-            let state = group::read(group, &place.key(name), &mut rules, &mut report);
+            let state = group::read(group, &place.key(name), &mut read, &mut report);
             Arc::new(Group { name: name.to_owned(), state })
         })
         .collect();
@@ -84,6 +92,17 @@ fn readable_on_failure(document: &Document) -> OnFailure {
         _ => false,
     };
     if denied { OnFailure::Deny } else { OnFailure::Allow }
+}
+
+/// The most fields that any object in it has.
+fn widest(document: &Document) -> usize {
+    match document {
+        Document::Object(fields) => {
+            fields.iter().map(|(_, value)| widest(value)).fold(fields.len(), usize::max)
+        }
+        Document::Array(items) => items.iter().map(widest).max().unwrap_or_default(),
+        _ => 0,
+    }
 }
 
 /// A list, which may be empty; anything else is reported.

@@ -1,7 +1,9 @@
 //! Did a handler allow or deny? Only the JSON of the reference is an answer.
 
-use outgate_policy::{Document, Object, Place, Report};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
+use crate::json_keys;
 use crate::outcome::Cause;
 use crate::reason::Reason;
 
@@ -15,8 +17,8 @@ pub enum Decision {
 }
 
 /// Reads an answer: `{"decision": "allow"}` or `{"decision": "deny", "reason": "…"}` with white
-/// space around it and other fields inside. A reason that is no text is left out: it takes nothing
-/// from a deny.
+/// space around it and other fields inside, of any depth and with any number. A reason that is no
+/// text is left out: it takes nothing from a deny.
 pub fn parse(answer: &[u8]) -> Result<Decision, Cause> {
     if answer.iter().all(u8::is_ascii_whitespace) {
         return Err(Cause::EmptyOutput);
@@ -25,17 +27,34 @@ pub fn parse(answer: &[u8]) -> Result<Decision, Cause> {
 }
 
 fn read(answer: &[u8]) -> Option<Decision> {
-    // A byte order mark is text around it.
-    let text = std::str::from_utf8(answer).ok().filter(|text| !text.starts_with('\u{feff}'))?;
-    let (document, repeated) = Document::read(text).ok()?;
-    let mut unread = Report::default();
-    let object =
-        Object::read(&document, &Place::Root, &mut unread).filter(|_| repeated.is_empty())?;
-    match object.string("decision", &mut unread)? {
+    let text = std::str::from_utf8(answer).ok()?;
+    // A struct would be read from a list too; and a byte order mark is text around it.
+    json_keys::object(text)?;
+    let fields: Fields<'_> = serde_json::from_str(text).ok()?;
+    json_keys::check(text).ok()?;
+    match decoded(fields.decision)?.as_str() {
         "allow" => Some(Decision::Allow),
-        "deny" => Some(Decision::Deny(object.string("reason", &mut unread).map(Reason::new))),
+        "deny" => {
+            let reason = fields.reason.and_then(decoded);
+            Some(Decision::Deny(reason.as_deref().map(Reason::new)))
+        }
         _ => None,
     }
+}
+
+/// Not decoded while the text is read: half a surrogate pair in a reason, or a number beyond a
+/// float in a field that is ignored, is no reason to lose a deny.
+#[derive(Deserialize)]
+struct Fields<'t> {
+    #[serde(borrow)]
+    decision: &'t RawValue,
+    #[serde(borrow, default)]
+    reason: Option<&'t RawValue>,
+}
+
+/// The text that it is, if it is one.
+fn decoded(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
 }
 
 #[cfg(test)]
@@ -58,11 +77,28 @@ mod tests {
     }
 
     #[test]
+    fn a_deny_is_not_lost_to_what_stands_beside_it() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for value in [r#""\ud800""#, r#""\udc00\ud800""#, "1e400", "-1e999", &deep] {
+            for text in [
+                format!(r#"{{"decision": "deny", "output": {value}}}"#),
+                format!(r#"{{"output": {{"x": [{value}]}}, "decision": "deny"}}"#),
+                format!(r#"{{"decision": "deny", "reason": {value}}}"#),
+            ] {
+                assert_eq!(parse(text.as_bytes()), Ok(Decision::Deny(None)), "{text:.60}");
+            }
+        }
+    }
+
+    #[test]
     fn everything_else_is_no_answer() {
         for text in [
             "{}",
             "null",
             "[]",
+            r#"["deny"]"#,
+            r#"["deny", "no"]"#,
+            r#"{"decision": "den\ud800"}"#,
             "\"deny\"",
             "deny",
             r#"{"decision": "Deny"}"#,

@@ -7,14 +7,14 @@
 
 mod known;
 mod memory;
+mod notice;
 mod reading;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use outgate_policy::Problem;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use crate::hook_set::{BrokenFile, HookSet, OnFailure};
 use known::Known;
 use memory::Memory;
+pub use notice::{Change, Notice};
 use reading::{Found, Place};
 
 /// Files of 1 MiB on a local disk take a millisecond. A file system that hangs must not hold up
@@ -80,34 +81,18 @@ impl Folder {
 #[derive(Debug)]
 pub struct Discovery {
     state: Arc<AsyncMutex<State>>,
-    names: Vec<String>,
-    published: Mutex<Option<Arc<HookSet>>>,
+    places: Vec<(String, Owner)>,
+    published: Published,
 }
 
-/// Something about a file that was not so at the event before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// Which file.
-    pub file: String,
-    /// What became of it.
-    pub change: Change,
-    /// What is wrong with it, or worth a look.
-    pub problems: Vec<Problem>,
-}
+/// What was in force when it was last known, for an event that can't wait for the files.
+type Published = Arc<Mutex<Option<Arc<HookSet>>>>;
 
-/// What became of a file.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It is in force.
-    Loaded,
-    /// It can't be used; the last good one is in force.
-    KeptBroken,
-    /// It is gone; the last good one is in force.
-    KeptVanished,
-    /// It can't be used, and there is no good one: it fails on every event.
-    Broken,
-    /// It has changed, and is not used: hooks are pinned.
-    Pinned,
+/// Who writes a file.
+#[derive(Copy, Clone, Debug, PartialEq)]
+enum Owner {
+    Operator,
+    Sandbox,
 }
 
 /// What is in force for one event.
@@ -124,11 +109,19 @@ impl Discovery {
     pub fn new(places: Places) -> Discovery {
         let mut found: Vec<Place> = places.operator.map(Place::Operator).into_iter().collect();
         found.extend(places.folders.into_iter().map(Place::Sandbox));
-        let names = found.iter().map(Place::name).collect();
+        let names = found.iter().map(|place| (place.name(), place.owner())).collect();
         let memory = Memory::read(places.memory);
         let known = found.iter().map(|place| Known::recall(memory.get(&place.name()))).collect();
-        let state = State { places: found, known, memory, pin: places.pin, hooks: None };
-        Discovery { state: Arc::new(AsyncMutex::new(state)), names, published: Mutex::default() }
+        let published = Published::default();
+        let state = State {
+            places: found,
+            known,
+            memory,
+            pin: places.pin,
+            hooks: None,
+            published: Arc::clone(&published),
+        };
+        Discovery { state: Arc::new(AsyncMutex::new(state)), places: names, published }
     }
 
     /// Reads what there is before any event: with `pin`, files that are there stay as they are. One
@@ -136,6 +129,13 @@ impl Discovery {
     pub fn look_ahead(&self) {
         if let Ok(mut state) = self.state.try_lock() {
             state.look(Absence::May);
+        }
+    }
+
+    /// The same where all that shall be is there: with `pin`, a file that is not there stays away.
+    pub fn look_at_once(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            state.look(Absence::Counts);
         }
     }
 
@@ -151,31 +151,32 @@ impl Discovery {
             spawn_blocking(move || state.look(Absence::Counts)).await
         };
         match timeout(PATIENCE, reading).await {
-            Ok(Ok(look)) => {
-                *self.published() = Some(Arc::clone(&look.hooks));
-                look
-            }
+            Ok(Ok(look)) => look,
             Ok(Err(_)) | Err(_) => self.unread(),
         }
     }
 
     /// What is in force when the files can't be read in time: what was, else nothing but failures.
+    /// What the operator wrote is not passed by then: nobody knows what it says.
     fn unread(&self) -> Look {
         tracing::warn!("the hooks files could not be read within {} s", PATIENCE.as_secs());
-        let known = self.published().clone();
+        let known = locked(&self.published).clone();
         let hooks = known.unwrap_or_else(|| {
-            let broken = self
-                .names
-                .iter()
-                .map(|name| BrokenFile { name: name.clone(), on_failure: OnFailure::Allow });
+            let broken = self.places.iter().map(|(name, owner)| BrokenFile {
+                name: name.clone(),
+                on_failure: match owner {
+                    Owner::Operator => OnFailure::Deny,
+                    Owner::Sandbox => OnFailure::Allow,
+                },
+            });
             Arc::new(HookSet { groups: Vec::new(), broken: broken.collect() })
         });
         Look { hooks, notices: Vec::new() }
     }
+}
 
-    fn published(&self) -> std::sync::MutexGuard<'_, Option<Arc<HookSet>>> {
-        self.published.lock().expect("nothing panics while it is held")
-    }
+fn locked(published: &Published) -> MutexGuard<'_, Option<Arc<HookSet>>> {
+    published.lock().expect("nothing panics while it is held")
 }
 
 /// What it means that a file is not there.
@@ -194,23 +195,19 @@ struct State {
     memory: Memory,
     pin: bool,
     hooks: Option<Arc<HookSet>>,
+    published: Published,
 }
 
 impl State {
     fn look(&mut self, absence: Absence) -> Look {
         let mut notices = Vec::new();
         let mut changed = self.hooks.is_none();
-        for (place, known) in self.places.iter().zip(&mut self.known) {
-            let found = place.read();
-            if absence == Absence::May && found == Found::Absent {
-                continue;
-            }
-            if let Some((change, problems)) = known.update(found, self.pin) {
-                notices.push(Notice { file: place.name(), change, problems });
-            }
-            changed |= known.take_changed();
-            if let Some(text) = known.take_new_text() {
-                self.memory.set(place.name(), text);
+        for at in 0..self.places.len() {
+            notices.extend(self.look_into(at, absence));
+            changed |= self.known[at].take_changed();
+            if changed {
+                // A weaker file may take long, and must not keep this one out of force.
+                *locked(&self.published) = Some(Arc::new(self.merge_after(at)));
             }
         }
         self.memory.write();
@@ -221,7 +218,34 @@ impl State {
             self.hooks = Some(Arc::new(self.merge()));
         }
         let hooks = self.hooks.clone().expect("made above, at the first look at the latest");
+        *locked(&self.published) = Some(Arc::clone(&hooks));
         Look { hooks, notices }
+    }
+
+    fn look_into(&mut self, at: usize, absence: Absence) -> Option<Notice> {
+        let (place, known) = (&self.places[at], &mut self.known[at]);
+        let found = place.read();
+        if absence == Absence::May && found == Found::Absent {
+            return None;
+        }
+        let news = known.update(found, self.pin);
+        if let Some(text) = known.take_new_text() {
+            self.memory.set(place.name(), text);
+        }
+        news.map(|(change, problems)| Notice { file: place.name(), change, problems })
+    }
+
+    /// What is in force when the files up to `at` have been read: of the others what was, and a
+    /// failure of each that was never read.
+    fn merge_after(&self, at: usize) -> HookSet {
+        let mut set = self.merge();
+        let later = self.places.iter().zip(&self.known).skip(at + 1);
+        let unread = later.filter(|(_, known)| !known.is_seen());
+        set.broken.extend(
+            unread
+                .map(|(place, _)| BrokenFile { name: place.name(), on_failure: OnFailure::Allow }),
+        );
+        set
     }
 
     fn merge(&self) -> HookSet {
@@ -234,30 +258,6 @@ impl State {
     }
 }
 
-impl Notice {
-    fn log(&self) {
-        let file = &self.file;
-        match self.change {
-            Change::Loaded => tracing::info!("hooks of {file} are in force"),
-            Change::KeptBroken => {
-                tracing::warn!("{file} can't be used; its last good hooks stay in force");
-            }
-            Change::KeptVanished => {
-                tracing::warn!("{file} is gone; its last good hooks stay in force");
-            }
-            Change::Broken => {
-                tracing::warn!("{file} can't be used; it fails on every event until it is mended");
-            }
-            Change::Pinned => {
-                tracing::warn!("{file} has changed; hooks are pinned, so the change is not used");
-            }
-        }
-        for problem in &self.problems {
-            tracing::warn!("{file}: {problem}");
-        }
-    }
-}
-
 impl From<OwnedFd> for Root {
     fn from(open: OwnedFd) -> Root {
         Root::Open(Arc::new(open))
@@ -267,4 +267,54 @@ impl From<OwnedFd> for Root {
 /// Opens the root of a sandbox that is a folder on this host.
 pub fn open_root(root: &Path) -> std::io::Result<OwnedFd> {
     Ok(reading::open_folder(root)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GATE: &str = r#"{"gate": {"pre_tool_execution": []}}"#;
+
+    /// An operator's file that has a gate, and a sandbox.
+    fn scene(folder: &Path) -> Discovery {
+        let operator = folder.join("operator.json");
+        std::fs::write(&operator, GATE).expect("a file of the scene");
+        let folders = Folder::of_sandbox(&Root::At(folder.join("root")), "/workspace");
+        Discovery::new(Places { operator: Some(operator), folders, ..Places::default() })
+    }
+
+    fn names(hooks: &HookSet) -> Vec<&str> {
+        hooks.groups.iter().map(|group| group.name.as_str()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_call_is_approved_before_the_operators_file_was_read() {
+        let folder = tempfile::tempdir().expect("a file of the scene");
+        let discovery = scene(folder.path());
+        let _hanging = discovery.state.lock().await;
+        let broken: Vec<_> =
+            discovery.look().await.hooks.broken.iter().map(|file| file.on_failure).collect();
+        assert_eq!(broken, [OnFailure::Deny, OnFailure::Allow, OnFailure::Allow]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_operators_hooks_hold_when_the_files_can_not_be_read_in_time() {
+        let folder = tempfile::tempdir().expect("a file of the scene");
+        let discovery = scene(folder.path());
+        discovery.look_ahead();
+        let _hanging = discovery.state.lock().await;
+        assert_eq!(names(&discovery.look().await.hooks), ["gate"]);
+    }
+
+    #[tokio::test]
+    async fn the_operators_hooks_are_in_force_before_a_file_of_the_sandbox_is_read() {
+        let folder = tempfile::tempdir().expect("a file of the scene");
+        let discovery = scene(folder.path());
+        let mut state = discovery.state.lock().await;
+        state.look_into(0, Absence::Counts);
+        let set = state.merge_after(0);
+        assert_eq!((names(&set), set.broken.len()), (vec!["gate"], 2));
+        state.look_into(1, Absence::Counts);
+        assert_eq!(state.merge_after(0).broken.len(), 1);
+    }
 }

@@ -115,7 +115,7 @@ impl Engine {
         progress: &mut Progress<'r, S, T>,
     ) {
         if progress.is_denied() {
-            progress.outcome(group, Some(handler), Ending::Skipped, None, Duration::ZERO);
+            progress.outcome(group, Some(handler), (Ending::Skipped, false), None, Duration::ZERO);
             return;
         }
         progress.begin(group, handler);
@@ -199,14 +199,14 @@ impl<'r, S, T> Progress<'r, S, T> {
     ) {
         self.current = None;
         let (ending, cause) = match decided {
-            Ok(Decision::Allow) => (Ending::Allow, None),
+            Ok(Decision::Allow) => ((Ending::Allow, false), None),
             Ok(Decision::Deny(reason)) => {
                 self.deny(reason);
-                (Ending::Deny, None)
+                ((Ending::Deny, true), None)
             }
             Err(failure) => {
-                self.failed(group, Some(handler), &failure, handler.on_failure);
-                (Ending::Failed, Some(failure.cause))
+                let denies = self.failed(group, Some(handler), &failure, handler.on_failure);
+                ((Ending::Failed, denies), Some(failure.cause))
             }
         };
         self.outcome(group, Some(handler), ending, cause, took);
@@ -215,17 +215,18 @@ impl<'r, S, T> Progress<'r, S, T> {
     /// A group or file that can't be read fails on every event, also after a deny: it is not one
     /// of the handlers that are skipped.
     fn invalid(&mut self, group: &str, failure: Failure, on_failure: OnFailure) {
-        self.failed(group, None, &failure, on_failure);
-        self.outcome(group, None, Ending::Failed, Some(failure.cause), Duration::ZERO);
+        let denies = self.failed(group, None, &failure, on_failure);
+        self.outcome(group, None, (Ending::Failed, denies), Some(failure.cause), Duration::ZERO);
     }
 
+    /// Whether it denies the call.
     fn failed(
         &mut self,
         group: &str,
         handler: Option<&Handler>,
         failure: &Failure,
         on_failure: OnFailure,
-    ) {
+    ) -> bool {
         let denies = on_failure == OnFailure::Deny && self.run.phase == Phase::PreToolExecution;
         tracing::warn!(
             id = self.run.id,
@@ -242,13 +243,14 @@ impl<'r, S, T> Progress<'r, S, T> {
             let code = failure.cause.code();
             self.deny(Some(Reason::new(&format!("the hook {group} failed ({code})"))));
         }
+        denies
     }
 
     fn outcome(
         &mut self,
         group: &str,
         handler: Option<&Handler>,
-        outcome: Ending,
+        (outcome, denied): (Ending, bool),
         cause: Option<Cause>,
         took: Duration,
     ) {
@@ -259,6 +261,7 @@ impl<'r, S, T> Progress<'r, S, T> {
             outcome,
             cause,
             milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            denied,
         };
         (self.run.observe)(&outcome);
         self.outcomes.push(outcome);
@@ -280,9 +283,9 @@ impl<S, T> Drop for Progress<'_, S, T> {
     fn drop(&mut self) {
         if let Some(Current { group, handler, started }) = self.current.take() {
             let failure = Failure::new(Cause::Cancelled, "nobody waits for the answer any longer");
-            self.failed(group, Some(handler), &failure, OnFailure::Deny);
+            let denies = self.failed(group, Some(handler), &failure, OnFailure::Deny);
             let cause = Some(failure.cause);
-            self.outcome(group, Some(handler), Ending::Failed, cause, started.elapsed());
+            self.outcome(group, Some(handler), (Ending::Failed, denies), cause, started.elapsed());
         }
     }
 }

@@ -4,8 +4,6 @@
 //! and the runtime make the other. Byte for byte, because a tree would lose large integers and the
 //! order of keys, and a bound on depth would be a way past the gate.
 
-use std::fmt;
-
 use outgate_policy::EnvironmentId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -51,22 +49,18 @@ impl Event {
         if text.len() > MAX_EVENT_BYTES {
             return Err(EventError::Large);
         }
-        let malformed = |error: &dyn fmt::Display| EventError::Malformed(error.to_string());
-        let text = std::str::from_utf8(text).map_err(|error| malformed(&error))?;
-        let body: Body =
-            serde_json::from_str(text).map_err(|error| malformed(&describe(&error)))?;
+        let text =
+            std::str::from_utf8(text).map_err(|error| EventError::Malformed(error.to_string()))?;
+        let body: Body<'_> = read_object(text)?;
         json_keys::check(text)?;
-        if !body.tool_call.args.get().starts_with('{') {
+        let tool_call: ToolCall = read_object(body.tool_call.get())?;
+        if json_keys::object(tool_call.args.get()).is_none() {
             return Err(EventError::Args);
         }
-        if body.tool_call.name.is_empty() {
+        if tool_call.name.is_empty() {
             return Err(EventError::Name);
         }
-        Ok(Event {
-            tool_call: body.tool_call,
-            error: body.error,
-            kind: body.kind.unwrap_or_default(),
-        })
+        Ok(Event { tool_call, error: body.error, kind: body.kind.unwrap_or_default() })
     }
 
     /// The tool's name, as it was sent.
@@ -100,8 +94,9 @@ impl Event {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body {
-    tool_call: ToolCall,
+struct Body<'t> {
+    #[serde(borrow)]
+    tool_call: &'t RawValue,
     error: Option<String>,
     kind: Option<ToolKind>,
 }
@@ -113,11 +108,18 @@ struct ToolCall {
     args: Box<RawValue>,
 }
 
+/// A struct would be read from a list too, field after field.
+fn read_object<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, EventError> {
+    let text = json_keys::object(text)
+        .ok_or_else(|| EventError::Malformed("expected an object".to_owned()))?;
+    serde_json::from_str(text).map_err(|error| EventError::Malformed(describe(&error)))
+}
+
 /// serde_json quotes values where a kind is wrong (`invalid type: string "…"`); those stay out.
 fn describe(error: &serde_json::Error) -> String {
     let place = format!("line {} column {}", error.line(), error.column());
     let text = error.to_string();
-    let shown = ["missing field", "unknown field", "duplicate field", "unknown variant"];
+    let shown = ["missing field", "unknown field", "duplicate field", "unknown kind"];
     match error.classify() {
         serde_json::error::Category::Data if !shown.iter().any(|known| text.starts_with(known)) => {
             format!("a value of the wrong kind at {place}")
@@ -192,6 +194,11 @@ mod tests {
             r#"{"tool_call": {"name": "x", "args": {}}, "knd": "function"}"#,
             r#"{"tool_call": {"name": "x", "args": {}, "id": "1"}}"#,
             r#"{"tool_call": {"name": "x", "args": {}}, "error": 1}"#,
+            r#"[{"name": "x", "args": {}}, null, null]"#,
+            r#"{"tool_call": ["x", {}]}"#,
+            r#"{"tool_call": {"name": "x", "args": {}}, "kind": {"builtin": null}}"#,
+            r#"{"tool_call": {"name": "x", "args": {}}, "kind": ["builtin"]}"#,
+            r#"{"tool_call": {"name": "x", "args": {"\ud800": 1, "\udc00": 2}}}"#,
             "\u{feff}{\"tool_call\": {\"name\": \"x\", \"args\": {}}}",
         ] {
             assert!(Event::parse(text.as_bytes()).is_err(), "{text}");

@@ -1,5 +1,6 @@
 //! Which hooks are there, in which order, and what if one fails? Files of hooks, compiled and merged.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub enum Phase {
 
 /// What kind of tool is called. Hooks are for the built-in ones unless a group says otherwise.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(try_from = "String")]
 pub enum ToolKind {
     /// One of the runtime's own.
     #[default]
@@ -148,6 +149,28 @@ impl Phase {
     }
 }
 
+/// From a text alone: a derived reader takes `{"builtin": null}` for one too.
+impl TryFrom<String> for ToolKind {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<ToolKind, String> {
+        let known = ToolKind::NAMES.iter().find(|(name, _)| *name == text);
+        known.map(|(_, kind)| *kind).ok_or_else(|| {
+            let [builtin, function, mcp_server] = ToolKind::NAMES.map(|(name, _)| name);
+            format!("unknown kind; write {builtin}, {function} or {mcp_server}")
+        })
+    }
+}
+
+impl ToolKind {
+    /// What each is called in files and events.
+    pub(crate) const NAMES: [(&'static str, ToolKind); 3] = [
+        ("builtin", ToolKind::Builtin),
+        ("function", ToolKind::Function),
+        ("mcp_server", ToolKind::McpServer),
+    ];
+}
+
 impl Rules {
     /// The rules of one phase.
     pub fn of(&self, phase: Phase) -> &[Rule] {
@@ -183,9 +206,10 @@ impl HookSet {
     /// file from the sandbox can't replace a group of the operator's.
     pub fn merge<'f>(files: impl IntoIterator<Item = &'f HookFile>) -> HookSet {
         let mut set = HookSet::default();
+        let mut names = HashSet::new();
         for file in files {
             for group in &file.groups {
-                if set.groups.iter().all(|known| known.name != group.name) {
+                if names.insert(group.name.as_str()) {
                     set.groups.push(Arc::clone(group));
                 }
             }

@@ -5,10 +5,23 @@
 
 use std::borrow::Cow;
 
-/// An object has one key twice.
+/// The keys of an object can be read in two ways.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the key {0} occurs twice in one object")]
-pub struct RepeatedKey(String);
+pub enum RepeatedKey {
+    /// One is there twice.
+    #[error("the key {0} occurs twice in one object")]
+    Twice(String),
+    /// Half a surrogate pair: one reader replaces it, another keeps it, so that it may or may not
+    /// be equal to another key (RFC 8259, section 8.2).
+    #[error("a key has a lone surrogate: two readers read it in two ways")]
+    LoneSurrogate,
+}
+
+/// The text, if it begins as an object does.
+pub(crate) fn object(text: &str) -> Option<&str> {
+    let begins = text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{');
+    begins.then_some(text)
+}
 
 /// Checks every object of `text`, which must be valid JSON.
 pub(crate) fn check(text: &str) -> Result<(), RepeatedKey> {
@@ -16,7 +29,7 @@ pub(crate) fn check(text: &str) -> Result<(), RepeatedKey> {
     while let Some(byte) = text.as_bytes().get(scan.at) {
         scan.at += 1;
         match byte {
-            b'"' => scan.string(),
+            b'"' => scan.string()?,
             b'{' => scan.open.push(Some(scan.keys.len())),
             b'[' => scan.open.push(None),
             b'}' | b']' => scan.close()?,
@@ -37,7 +50,7 @@ struct Scan<'t> {
 
 impl Scan<'_> {
     /// Passes a string, its opening quote passed already; keeps it if it is a key.
-    fn string(&mut self) {
+    fn string(&mut self) -> Result<(), RepeatedKey> {
         let bytes = self.text.as_bytes();
         let start = self.at - 1;
         let mut escaped = false;
@@ -55,12 +68,13 @@ impl Scan<'_> {
             let quoted = &self.text[start..self.at];
             let bare = || Cow::Borrowed(&quoted[1..quoted.len() - 1]);
             let key = if escaped {
-                serde_json::from_str(quoted).map_or_else(|_| bare(), Cow::Owned)
+                Cow::Owned(serde_json::from_str(quoted).map_err(|_| RepeatedKey::LoneSurrogate)?)
             } else {
                 bare()
             };
             self.keys.push(key);
         }
+        Ok(())
     }
 
     fn close(&mut self) -> Result<(), RepeatedKey> {
@@ -70,7 +84,7 @@ impl Scan<'_> {
         let keys = &mut self.keys[first..];
         keys.sort_unstable();
         if let Some(twice) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(RepeatedKey(outgate_policy::quoted(&twice[0])));
+            return Err(RepeatedKey::Twice(outgate_policy::quoted(&twice[0])));
         }
         self.keys.truncate(first);
         Ok(())
@@ -95,6 +109,17 @@ mod tests {
             ("{}", false),
         ] {
             assert_eq!(check(text).is_err(), twice, "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_half_a_surrogate_pair_in_a_key_alone() {
+        for (text, refused) in [
+            (r#"{"\ud800": 1, "\udfff": 2}"#, true),
+            (r#"[{"a": {"x\ud83d": 1}}]"#, true),
+            (r#"{"\ud83d\ude00": "\ud800"}"#, false),
+        ] {
+            assert_eq!(check(text) == Err(RepeatedKey::LoneSurrogate), refused, "{text}");
         }
     }
 

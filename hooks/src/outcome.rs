@@ -47,6 +47,10 @@ pub struct Outcome {
     pub cause: Option<Cause>,
     /// How long it took, without the time in the queue.
     pub milliseconds: u64,
+    /// Whether it stands against the call: a deny, or a failure that denies. For audit lines; the
+    /// answer says it once, for all.
+    #[serde(skip)]
+    pub denied: bool,
 }
 
 /// How a handler can end.
@@ -177,6 +181,7 @@ mod tests {
             outcome,
             cause,
             milliseconds: 3,
+            denied: outcome == Ending::Deny,
         };
         let answer = Answer {
             id: "h1".to_owned(),

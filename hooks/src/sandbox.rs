@@ -92,6 +92,10 @@ impl Sandbox {
         self.process.as_fd()
     }
 
+    pub(crate) fn root_folder(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
     /// Those that are not the gateway's own.
     pub(crate) fn namespaces(&self) -> impl Iterator<Item = (CloneFlags, BorrowedFd<'_>)> {
         self.namespaces.iter().map(|(kind, namespace)| (*kind, namespace.as_fd()))

@@ -40,8 +40,8 @@ pub fn supervise() -> std::io::Result<()> {
     // Every signal is left pending: the sandbox's own user could end this process by one. (That
     // user could send SIGKILL; then the command dies with it, and the handler has failed.)
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::all()), None)?;
-    if let Some((process, namespaces)) = &received.sandbox {
-        match enter::enter(process.as_fd(), &received.job.enter, namespaces) {
+    if let Some(inside) = &received.sandbox {
+        match enter::enter(inside, &received.job.enter) {
             Ok(Side::Inside) => {}
             Ok(Side::Outside) => return Ok(()),
             Err(error) => return supervisor.report(Report::NotEntered(errno(&error))),
@@ -72,6 +72,8 @@ struct Watch {
     supervisor: Supervisor,
     main: Pid,
     ended: bool,
+    /// Everything was asked to end, and may take its time until the gateway says kill.
+    asked: bool,
     ends: SignalFd,
 }
 
@@ -81,12 +83,12 @@ impl Watch {
             &SigSet::from_iter([Signal::SIGCHLD]),
             SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
         )?;
-        Ok(Watch { supervisor, main, ended: false, ends })
+        Ok(Watch { supervisor, main, ended: false, asked: false, ends })
     }
 
-    /// Until the command ends, or is to end.
+    /// Until the command ends; once it is asked to, until all that it started has ended.
     fn run(mut self) -> std::io::Result<()> {
-        while self.reap() && !self.ended {
+        while self.reap() && (self.asked || !self.ended) {
             let [ordered, _] =
                 wait([self.supervisor.as_fd(), self.ends.as_fd()], PollTimeout::NONE)?;
             while self.ends.read_signal()?.is_some() {}
@@ -95,6 +97,7 @@ impl Watch {
             }
             match self.supervisor.order() {
                 Order::Terminate => {
+                    self.asked = true;
                     for process in process::descendants() {
                         process.signal(Signal::SIGTERM);
                         // One that was stopped hears of it only when it goes on.

@@ -142,11 +142,22 @@ async fn large_outputs_are_bounded_and_block_nothing() {
 }
 
 #[tokio::test]
+async fn what_the_command_started_has_its_second_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let cleans_up = format!("trap 'sleep 0.2; echo x > {}; exit 0' TERM", mark.display());
+    let script = format!("({cleans_up}; while :; do sleep 0.05; done) & exec sleep 60");
+    let answer = ask_command(command_within(&script, 1)).await;
+    assert_eq!(verdict(&answer), ("allow", "timeout".to_owned()));
+    assert!(mark.exists());
+}
+
+#[tokio::test]
 async fn a_command_that_cannot_start_says_so() {
-    let here = Here { directory: Some("/nowhere".to_owned()), ..Here::default() };
-    let set = before_every_call(&[command(DENY)]);
-    let answer = ask(&set, &here, &unreachable()).await;
+    // One argument has at most 128 KiB (execve(2)).
+    let answer = ask_command(command(&format!("{DENY} #{}", "x".repeat(128 << 10)))).await;
     assert_eq!(verdict(&answer), ("allow", "cannot_start".to_owned()));
+    let set = before_every_call(&[command(DENY)]);
     let answer = ask(&set, &Nowhere, &unreachable()).await;
     assert_eq!(verdict(&answer), ("allow", "no_sandbox".to_owned()));
     let folder = tempfile::tempdir().unwrap();
@@ -155,6 +166,16 @@ async fn a_command_that_cannot_start_says_so() {
     for missing in [script.to_str().unwrap(), "/nowhere/gate.py", "no-such-program"] {
         let answer = ask_command(command(missing)).await;
         assert_eq!(verdict(&answer), ("allow", "exit_status".to_owned()), "{missing}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_whose_working_directory_is_gone_runs_in_the_root() {
+    for directory in ["/nowhere", "/etc/passwd", "", "a\0b"] {
+        let here = Here { directory: Some(directory.to_owned()), ..Here::default() };
+        let set = before_every_call(&[command(&format!("test \"$(pwd)\" = / && {DENY}"))]);
+        let answer = ask(&set, &here, &unreachable()).await;
+        assert_eq!(verdict(&answer), ("deny", "deny".to_owned()), "{directory:?}");
     }
 }
 

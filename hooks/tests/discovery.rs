@@ -264,6 +264,16 @@ async fn what_was_good_or_pinned_outlives_the_process() {
     scene.pinned(memory.clone()).look().await;
     fs::write(scene.root_file(), file(&["late"])).unwrap();
     assert_eq!(scene.pinned(memory).look().await.hooks.broken.len(), 1);
+
+    let memory = Some(scene.path("refused.json"));
+    fs::remove_file(scene.root_file()).unwrap();
+    symlink("/etc/hosts", scene.root_file()).unwrap();
+    assert_eq!(scene.pinned(memory.clone()).look().await.hooks.broken.len(), 1);
+    assert!(changes(&scene.pinned(memory.clone()).look().await).is_empty());
+    fs::remove_file(scene.root_file()).unwrap();
+    fs::write(scene.root_file(), file(&["late"])).unwrap();
+    let look = scene.pinned(memory).look().await;
+    assert_eq!((look.hooks.broken.len(), changes(&look)), (1, vec![Change::Pinned]));
 }
 
 #[tokio::test]

@@ -200,6 +200,40 @@ fn a_disabled_group_keeps_a_readable_on_failure() {
 }
 
 #[test]
+fn a_list_that_holds_no_rules_is_an_unknown_field() {
+    let rules = json!([{"hooks": [{"type": "command", "command": "true"}]}]);
+    for list in [json!([]), json!(["me", "you"]), json!([{"name": "me"}]), json!([["hooks"]])] {
+        let text = json!({"g": {"authors": list, "pre_tool_execution": rules}});
+        let compiled = read(&text.to_string());
+        assert_eq!(places(&compiled.warnings), ["g.authors"]);
+        assert!(compiled.problems.is_empty() && !is_invalid(&compiled, 0), "{text}");
+    }
+    for list in [json!(["x", {"matcher": "x"}]), rules.clone()] {
+        let text = json!({"g": {"before": list, "pre_tool_execution": rules}});
+        assert!(is_invalid(&read(&text.to_string()), 0), "{text}");
+    }
+}
+
+#[test]
+fn a_group_that_is_switched_off_never_fails() {
+    for mut group in [
+        json!({"pre_tool_excution": []}),
+        json!({"pre_tool_execution": {}}),
+        json!({"pre_tool_execution": [{"hooks": [{"type": "comand"}]}], "on_failure": "deny"}),
+        json!({"on_failure": 1, "applies_to": []}),
+    ] {
+        group["enabled"] = json!(false);
+        let compiled = read(&json!({"g": group}).to_string());
+        assert!(!compiled.problems.is_empty(), "{group}");
+        assert!(matches!(compiled.file.groups[0].state, GroupState::Off), "{group}");
+    }
+    for enabled in [json!("false"), json!(null), json!(0)] {
+        let compiled = read(&json!({"g": {"enabled": enabled}}).to_string());
+        assert!(is_invalid(&compiled, 0), "{enabled}");
+    }
+}
+
+#[test]
 fn an_unknown_field_is_warned_of_and_the_group_works() {
     let text = json!({"g": {"comment": "x", "enabld": true, "pre_tool_execution": [
         {"mather": "x", "hooks": [{"type": "command", "command": "true", "timout": 5}]}]}});
@@ -301,4 +335,29 @@ fn more_rules_than_are_read_disable_the_group_that_has_them() {
     let compiled = read(&text.to_string());
     assert_eq!(places(&compiled.problems), ["b"]);
     assert!(!is_invalid(&compiled, 0) && is_invalid(&compiled, 1));
+}
+
+#[test]
+fn a_file_with_more_groups_than_are_read_is_unused_and_its_on_failure_is_kept() {
+    let groups = |count: usize| -> Value {
+        let group = |number| (format!("g{number}"), json!({"on_failure": "deny"}));
+        (0..count).map(group).collect::<serde_json::Map<_, _>>().into()
+    };
+    assert_eq!(read(&groups(256).to_string()).file.groups.len(), 256);
+    let unreadable = compile(&groups(257).to_string()).expect_err("too many");
+    assert_eq!(unreadable.on_failure, OnFailure::Deny);
+    let handler = json!({"type": "http", "url": "https://a.example.com/", "headers": groups(257)});
+    let text = json!({"g": {"pre_tool_execution": [{"hooks": [handler]}]}});
+    assert!(compile(&text.to_string()).is_err());
+}
+
+#[test]
+fn rules_and_handlers_beyond_their_bounds_are_not_looked_at() {
+    // Every one that is looked at is reported.
+    let rules = vec![json!({"matcher": "*x", "hooks": []}); 129];
+    let text = json!({"g": {"pre_tool_execution": rules, "post_tool_execution": rules}});
+    assert_eq!(places(&read(&text.to_string()).problems), ["g"]);
+    let handlers = vec![json!({"type": "comand"}); 513];
+    let text = json!({"g": {"pre_tool_execution": [{"hooks": handlers}, {"hooks": handlers}]}});
+    assert_eq!(places(&read(&text.to_string()).problems), ["g"]);
 }

@@ -128,6 +128,20 @@ async fn on_failure_deny_makes_each_failure_close() {
     assert_eq!(verdict(&of_handler).await.0, Verdict::Allow);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_stands_against_the_call_says_so_also_if_it_is_a_failure() {
+    let denied = async |handlers: &[Value], phase: Phase| -> Vec<bool> {
+        let set = hooks(&json!({"g": {phase.as_str(): [{"hooks": handlers}]}}));
+        let (engine, event) = (Engine::default(), call(&json!({})));
+        let asked = ask_about(&engine, &set, &event, phase, &Nowhere, &Obeying);
+        asked.await.unwrap().outcomes.iter().map(|outcome| outcome.denied).collect()
+    };
+    let handlers = [url("broken"), url("allow"), strict("broken"), url("deny")];
+    assert_eq!(denied(&handlers, Phase::PreToolExecution).await, [false, false, true, false]);
+    assert_eq!(denied(&[url("deny")], Phase::PreToolExecution).await, [true]);
+    assert_eq!(denied(&handlers, Phase::PostToolExecution).await, [false; 4]);
+}
+
 #[tokio::test]
 async fn a_disabled_group_fails_on_every_event_and_its_on_failure_is_obeyed() {
     let file = |extra: Value| {

@@ -14,9 +14,18 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use nix::unistd::{ForkResult, Gid, Uid, fork};
+use nix::unistd::{ForkResult, Gid, Uid, chdir, chroot, fork};
 use outgate_hooks::{Cause, InSandbox, Sandbox};
 use scene::{ask, before_every_call, command, command_within, endings, unique_sleep, unreachable};
+
+/// What the sandbox takes for its root.
+#[derive(Copy, Clone, PartialEq)]
+enum Root {
+    /// That of its mount namespace.
+    OfTheNamespace,
+    /// A folder of it (chroot(2)).
+    Changed,
+}
 
 /// A process that sleeps in namespaces of its own; PID 1 there.
 struct Sleeper {
@@ -25,13 +34,17 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    #[expect(unsafe_code, reason = "namespaces are made between fork and exec")]
     fn start() -> Sleeper {
+        Sleeper::below(Root::OfTheNamespace)
+    }
+
+    #[expect(unsafe_code, reason = "namespaces are made between fork and exec")]
+    fn below(root: Root) -> Sleeper {
         let mut sleep = Command::new("sleep");
         sleep.arg("600").env_clear().env("SECRET", "of the sleeper");
         let (user, group) = (Uid::effective(), Gid::effective());
         // SAFETY: the forked child has one thread, and the test allocates nothing that it holds.
-        unsafe { sleep.pre_exec(move || isolate(user, group)) };
+        unsafe { sleep.pre_exec(move || isolate(user, group, root)) };
         let outside = sleep.spawn().expect("user namespaces are allowed here");
         let children = format!("/proc/{0}/task/{0}/children", outside.id());
         let pid = fs::read_to_string(children).ok().and_then(|text| text.trim().parse().ok());
@@ -64,7 +77,7 @@ impl Drop for Sleeper {
 /// Moves the calling process into fresh namespaces, as an ordinary user of them, and forks into
 /// the PID namespace; the parent waits outside.
 #[expect(unsafe_code, reason = "there is no safe fork")]
-fn isolate(user: Uid, group: Gid) -> std::io::Result<()> {
+fn isolate(user: Uid, group: Gid, root: Root) -> std::io::Result<()> {
     unshare(
         CloneFlags::CLONE_NEWUSER
             | CloneFlags::CLONE_NEWNS
@@ -84,6 +97,13 @@ fn isolate(user: Uid, group: Gid) -> std::io::Result<()> {
             mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), none)?;
             mount(Some("tmpfs"), "/mnt", Some("tmpfs"), MsFlags::empty(), none)?;
             fs::create_dir("/mnt/inside")?;
+            if root == Root::Changed {
+                mount(Some("/"), "/mnt", none, MsFlags::MS_BIND | MsFlags::MS_REC, none)?;
+                mount(Some("tmpfs"), "/mnt/mnt", Some("tmpfs"), MsFlags::empty(), none)?;
+                fs::create_dir("/mnt/mnt/changed")?;
+                chroot("/mnt")?;
+                chdir("/")?;
+            }
             Ok(())
         }
         ForkResult::Parent { child } => {
@@ -129,6 +149,15 @@ async fn a_command_runs_in_every_namespace_of_the_sandbox() {
     assert_eq!(told(&inside, "grep CapEff /proc/self/status | cut -f2").await, "0000000000000000");
     assert_eq!(told(&inside, "grep CapBnd /proc/self/status | cut -f2").await, "0000000000000000");
     assert_eq!(told(&inside, "cat /proc/$PPID/environ 2>/dev/null | wc -c").await, "0");
+}
+
+#[tokio::test]
+async fn a_command_has_the_root_that_the_sandbox_has_changed_to() {
+    let sleeper = Sleeper::below(Root::Changed);
+    let inside = sleeper.spawner("/mnt/changed");
+    assert_eq!(told(&inside, "pwd").await, "/mnt/changed");
+    assert_eq!(told(&inside, "ls /mnt").await, "changed");
+    assert_eq!(told(&inside, "ls /../mnt").await, "changed");
 }
 
 #[tokio::test]

@@ -178,15 +178,9 @@ impl RequestPermit {
         !self.verdict.credentials.is_empty()
     }
 
-    /// The same, before anything is put on it.
-    pub(crate) fn copy(&self) -> RequestPermit {
-        RequestPermit {
-            head: self.head.clone(),
-            snapshot: Arc::clone(&self.snapshot),
-            verdict: self.verdict.clone(),
-            applied: SmallVec::new(),
-            used: Used::new(),
-        }
+    /// The request, as it came before anything is put on it.
+    pub(crate) fn head(&self) -> &RequestHead {
+        &self.head
     }
 
     /// What stored credentials put on it.

@@ -45,6 +45,15 @@ pub(crate) fn with_field(document: &Document, name: &str, value: Document) -> Do
     Document::Object(fields)
 }
 
+/// Whether credentials of this one's type may have a field of this name.
+pub(crate) fn has_field(document: &Document, name: &str) -> bool {
+    let Document::Object(fields) = document else { return false };
+    let kind = fields.iter().find(|(key, _)| key == "type").map(|(_, kind)| kind);
+    TYPES.iter().any(|(said, known)| {
+        matches!(kind, Some(Document::String(kind)) if kind == said) && known.contains(&name)
+    })
+}
+
 fn read(document: &Document, id: Option<&CredentialId>, report: &mut Report) -> Option<Credential> {
     let place = Place::Root;
     let object = Object::read(document, &place, report)?;

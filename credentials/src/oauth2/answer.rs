@@ -51,6 +51,8 @@ pub(crate) enum TokenError {
     NoSecret(String),
     #[error("the new refresh token can't be stored: {0}")]
     NotDurable(String),
+    #[error("the refresh token can't be used now: {0}")]
+    NoRefreshToken(String),
 }
 
 impl TokenError {
@@ -60,7 +62,8 @@ impl TokenError {
             TokenError::Unreached(_)
             | TokenError::Late(_)
             | TokenError::Malformed(_)
-            | TokenError::NotDurable(_) => true,
+            | TokenError::NotDurable(_)
+            | TokenError::NoRefreshToken(_) => true,
             TokenError::Refused { code, .. } => !matches!(
                 *code,
                 "invalid_grant"

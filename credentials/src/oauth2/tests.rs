@@ -1,5 +1,5 @@
 use std::sync::Mutex as StdMutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use outgate_policy::Host;
 
@@ -31,17 +31,43 @@ impl TokenTransport for Endpoint {
 #[derive(Default)]
 struct Disk {
     stored: StdMutex<Vec<(String, String)>>,
-    broken: bool,
+    broken: AtomicBool,
+    turn: Turn,
 }
 
 impl Rotation for Disk {
+    fn turn(&self) -> Turn {
+        Arc::clone(&self.turn)
+    }
+
+    fn in_force(&self) -> Result<Secret, String> {
+        let stored = self.stored.lock().expect("no panic");
+        let last = stored.last().map_or("refresh-0", |(_, new)| new);
+        Ok(Secret::parse(last, Fit::Text).expect("a secret"))
+    }
+
     fn rotated(&self, used: &Secret, new: &Secret) -> Result<(), String> {
-        if self.broken {
+        if self.broken.load(Ordering::SeqCst) {
             return Err("no space left on device".to_owned());
         }
         let pair = (used.reveal().to_owned(), new.reveal().to_owned());
         self.stored.lock().expect("no panic").push(pair);
         Ok(())
+    }
+}
+
+fn settings() -> OAuth2 {
+    let secret = |text: &str| Secret::parse(text, Fit::Text).expect("a secret");
+    OAuth2 {
+        client_id: "the client".to_owned(),
+        client_secret: Value::Given(secret("s&cret")),
+        refresh_token: secret("refresh-0"),
+        token_url: TokenUrl {
+            host: Host::from_wire(b"auth.test").expect("a host"),
+            port: 443,
+            path: "/token".to_owned(),
+        },
+        scopes: vec!["a".to_owned(), "b".to_owned()],
     }
 }
 
@@ -63,25 +89,8 @@ impl Scene {
             calls: StdMutex::default(),
         });
         let disk = Arc::new(disk);
-        let secret = |text: &str| Secret::parse(text, Fit::Text).expect("a secret");
-        let settings = OAuth2 {
-            client_id: "the client".to_owned(),
-            client_secret: Value::Given(secret("s&cret")),
-            refresh_token: secret("refresh-0"),
-            token_url: TokenUrl {
-                host: Host::from_wire(b"auth.test").expect("a host"),
-                port: 443,
-                path: "/token".to_owned(),
-            },
-            scopes: vec!["a".to_owned(), "b".to_owned()],
-        };
         let means = Means { transport: endpoint.clone(), rotation: disk.clone() };
-        Scene {
-            minter: Arc::new(Minter::new(&settings, None)),
-            means: Arc::new(means),
-            endpoint,
-            disk,
-        }
+        Scene { minter: Arc::new(Minter::new(&settings())), means: Arc::new(means), endpoint, disk }
     }
 
     async fn token(&self) -> Result<String, TokenError> {
@@ -198,9 +207,29 @@ async fn a_token_that_is_over_at_once_makes_no_storm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_access_token_whose_refresh_token_was_not_stored_is_not_used() {
-    let scene = Scene::new(Disk { broken: true, ..Disk::default() }, rotating);
+async fn an_access_token_is_not_used_before_its_refresh_token_is_stored_and_that_one_is_not_lost() {
+    let scene = Scene::new(Disk { broken: true.into(), ..Disk::default() }, rotating);
     assert!(matches!(scene.token().await, Err(TokenError::NotDurable(_))));
+    tokio::time::sleep(LONGEST_BACK_OFF).await;
+    assert!(matches!(scene.token().await, Err(TokenError::NotDurable(_))));
+    assert_eq!(scene.calls(), 1, "none with the one that is worth nothing any more");
+    scene.disk.broken.store(false, Ordering::SeqCst);
+    tokio::time::sleep(LONGEST_BACK_OFF).await;
+    assert_eq!(scene.token().await.as_deref(), Ok("Bearer access-2"));
+    assert!(scene.form(1).contains("refresh_token=refresh-1"));
+    let stored = scene.disk.stored.lock().expect("no panic").clone();
+    let pair = |used: &str, new: &str| (used.to_owned(), new.to_owned());
+    assert_eq!(stored, [pair("refresh-0", "refresh-1"), pair("refresh-1", "refresh-2")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_minters_of_a_credential_never_call_with_the_same_refresh_token() {
+    let scene = Scene::new(Disk::default(), rotating);
+    let other = Arc::new(Minter::new(&settings()));
+    let (one, other) = tokio::join!(scene.token(), other.token(&scene.means));
+    assert!(one.is_ok() && other.is_ok());
+    assert!(scene.form(0).contains("refresh_token=refresh-0"));
+    assert!(scene.form(1).contains("refresh_token=refresh-1"));
 }
 
 #[tokio::test(start_paused = true)]

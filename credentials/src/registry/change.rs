@@ -7,7 +7,7 @@ use outgate_policy::{CredentialId, Document, Problem, Problems};
 
 use super::record::Stored;
 use super::{Credentials, Hub, placeholders};
-use crate::credential::{Credential, with_field};
+use crate::credential::{Credential, has_field, with_field};
 use crate::live::Live;
 use crate::store::{Collection, Expected, Record, StoreError, Version};
 
@@ -191,6 +191,10 @@ fn merge(base: Document, said: &Document, mask: Option<&[&str]>) -> Result<Docum
     for absent in mask.unwrap_or_default().iter().filter(|field| **field != "*") {
         if matches!(*absent, "id" | "type") {
             return Err(invalid("update_mask", "id and type never change"));
+        }
+        if !has_field(&merged, absent) {
+            let message = format!("this type of credential has no field {absent}");
+            return Err(invalid("update_mask", &message));
         }
         if let Document::Object(fields) = &mut merged {
             fields.retain(|(key, _)| key != absent);

@@ -85,15 +85,26 @@ impl Credentials {
 }
 
 impl Hub {
+    /// Stores a placeholder if there is none; another process on the same store may have made it.
     fn place(
         self: &std::sync::Arc<Hub>,
         environment: &EnvironmentId,
         live: &Live,
     ) -> Result<(), PlaceholderError> {
-        let tag = Tag::issue().ok_or(PlaceholderError::NoRandomness)?;
         let key = format!("{environment}/{}", live.id());
-        let value = format!("{} {}", tag.digits(), live.created);
-        self.store.put(Collection::Placeholders, &key, value.as_bytes(), Expected::Anything)?;
+        let record = self.store.get(Collection::Placeholders, &key)?;
+        let placed = record.as_ref().and_then(|record| Placed::read(&key, &record.value));
+        if placed.is_none_or(|placed| placed.credential_created != live.created) {
+            let tag = Tag::issue().ok_or(PlaceholderError::NoRandomness)?;
+            let value = format!("{} {}", tag.digits(), live.created);
+            let expected =
+                record.map_or(Expected::Absent, |record| Expected::Version(record.version));
+            match self.store.put(Collection::Placeholders, &key, value.as_bytes(), expected) {
+                // Another process was faster: its placeholder is in use already.
+                Ok(_) | Err(StoreError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(self.reload()?)
     }
 }

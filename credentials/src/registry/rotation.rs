@@ -3,7 +3,8 @@
 //! It is kept beside the credential, not in it: what the owner wrote stays what it is. It counts
 //! for one version of the credential; what the owner writes later is stronger.
 
-use std::sync::Weak;
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use outgate_policy::CredentialId;
 use zeroize::Zeroizing;
@@ -11,7 +12,7 @@ use zeroize::Zeroizing;
 use super::Hub;
 use super::record::Stored;
 use crate::credential::Kind;
-use crate::oauth2::Rotation;
+use crate::oauth2::{Rotation, Turn};
 use crate::secret::{Fit, Secret};
 use crate::store::{Collection, Expected, StoreError, Version};
 
@@ -40,43 +41,69 @@ impl Rotated {
     }
 }
 
+impl RotationOf {
+    /// Without a hub the gateway is gone, and so is who would use the token.
+    fn hub(&self) -> Result<Arc<Hub>, String> {
+        self.hub.upgrade().ok_or_else(|| "the gateway is stopping".to_owned())
+    }
+}
+
 impl Rotation for RotationOf {
+    fn turn(&self) -> Turn {
+        match self.hub() {
+            Ok(hub) => Arc::clone(hub.turns().entry(self.id.clone()).or_default()),
+            Err(_) => Turn::default(),
+        }
+    }
+
+    fn in_force(&self) -> Result<Secret, String> {
+        let (version, token) = match self.hub()?.in_force(&self.id) {
+            Ok(found) => found.ok_or("the credential is gone")?,
+            Err(error) => return Err(error.to_string()),
+        };
+        // A token that the owner wrote for another endpoint must not go to this one.
+        if version != self.version {
+            return Err("the credential was changed meanwhile".to_owned());
+        }
+        Ok(token)
+    }
+
     fn rotated(&self, used: &Secret, new: &Secret) -> Result<(), String> {
-        // Without a hub the gateway is gone, and so is who would use the token.
-        let Some(hub) = self.hub.upgrade() else { return Err("stopping".to_owned()) };
-        hub.keep(self, used, new).map_err(|error| error.to_string())
+        self.hub()?.keep(&self.id, used, new).map_err(|error| error.to_string())
     }
 }
 
 impl Hub {
-    fn keep(
-        self: &std::sync::Arc<Hub>,
-        of: &RotationOf,
-        used: &Secret,
-        new: &Secret,
-    ) -> Result<(), StoreError> {
+    pub(super) fn turns(&self) -> MutexGuard<'_, HashMap<CredentialId, Turn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, id: &CredentialId, used: &Secret, new: &Secret) -> Result<(), StoreError> {
         let _changing = self.lock();
-        let Some(record) = self.store.get(Collection::Credentials, of.id.as_str())? else {
-            return Ok(());
-        };
-        let in_force = self.rotated(&of.id, record.version)?.or_else(|| {
-            match Stored::read(&record.value)?.credential(&of.id)?.kind {
-                Kind::OAuth2(settings) => Some(settings.refresh_token),
-                _ => None,
-            }
-        });
+        let key = id.as_str();
+        let before = self.store.get(Collection::RefreshTokens, key)?;
+        let in_force = self.in_force(id)?;
+        let in_force = in_force.filter(|(_, token)| token.is(used.reveal().as_bytes()));
         // The owner wrote another one while the call ran: that one is stronger.
-        if !in_force.is_some_and(|token| token.is(used.reveal().as_bytes())) {
-            return Ok(());
-        }
-        let rotated = Rotated { of: record.version, token: new.clone() };
-        let key = of.id.as_str();
-        self.store.put(Collection::RefreshTokens, key, &rotated.write(), Expected::Anything)?;
-        if record.version != of.version {
-            // The owner changed something else: what is live now still has the old one.
-            self.reload_with(Some(&of.id))?;
-        }
+        let Some((of, _)) = in_force else { return Ok(()) };
+        let rotated = Rotated { of, token: new.clone() }.write();
+        // Another process may have been faster.
+        let expected = before.map_or(Expected::Absent, |before| Expected::Version(before.version));
+        self.store.put(Collection::RefreshTokens, key, &rotated, expected)?;
         Ok(())
+    }
+
+    /// The refresh token of a credential as it is stored now, and the version that it counts for.
+    fn in_force(&self, id: &CredentialId) -> Result<Option<(Version, Secret)>, StoreError> {
+        let Some(record) = self.store.get(Collection::Credentials, id.as_str())? else {
+            return Ok(None);
+        };
+        let written = || match Stored::read(&record.value)?.credential(id)?.kind {
+            Kind::OAuth2(settings) => Some(settings.refresh_token),
+            _ => None,
+        };
+        let token = self.rotated(id, record.version)?.or_else(written);
+        Ok(token.map(|token| (record.version, token)))
     }
 
     /// What an endpoint gave in place of the refresh token of this version.

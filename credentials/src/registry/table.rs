@@ -8,7 +8,7 @@ use outgate_policy::{CredentialId, EnvironmentId};
 use super::Hub;
 use super::placeholders::Placed;
 use super::record::Stored;
-use super::rotation::{Rotated, RotationOf};
+use super::rotation::RotationOf;
 use crate::live::Live;
 use crate::oauth2::Means;
 use crate::placeholder::Tag;
@@ -34,25 +34,14 @@ impl Hub {
     /// Puts in force what the store says. Credentials that did not change keep their tokens. Where
     /// there can be two of it at once, [`Hub::lock`] is held.
     pub(super) fn reload(self: &Arc<Hub>) -> Result<(), StoreError> {
-        self.reload_with(None)
-    }
-
-    /// The same, with the credential `anew` made again though its owner did not change it.
-    pub(super) fn reload_with(
-        self: &Arc<Hub>,
-        anew: Option<&CredentialId>,
-    ) -> Result<(), StoreError> {
         let before = self.table.load_full();
         let mut table = Table::default();
-        let rotated = all(&*self.store, Collection::RefreshTokens)?;
         for (id, record) in all(&*self.store, Collection::Credentials)? {
             let Ok(id) = CredentialId::parse(&id) else { continue };
             let known = before.live.get(&id).filter(|live| live.version == record.version);
-            let known = known.filter(|_| anew != Some(&id));
-            let token = rotated.iter().find(|(of, _)| of == id.as_str()).map(|(_, token)| token);
             let live = match known {
                 Some(live) => Some(Arc::clone(live)),
-                None => self.revive(&id, &record, token).map(Arc::new),
+                None => self.revive(&id, &record).map(Arc::new),
             };
             match live {
                 Some(live) => drop(table.live.insert(id, live)),
@@ -69,25 +58,17 @@ impl Hub {
                 table.tags.insert(of, placed.tag);
             }
         }
+        self.turns().retain(|id, _| table.live.contains_key(id));
         self.table.store(Arc::new(table));
         self.changes.send_replace(());
         Ok(())
     }
 
-    fn revive(
-        self: &Arc<Hub>,
-        id: &CredentialId,
-        record: &Record,
-        rotated: Option<&Record>,
-    ) -> Option<Live> {
+    fn revive(self: &Arc<Hub>, id: &CredentialId, record: &Record) -> Option<Live> {
         let stored = Stored::read(&record.value)?;
-        let rotated = rotated
-            .and_then(|token| Rotated::read(&token.value))
-            .filter(|rotated| rotated.of == record.version)
-            .map(|rotated| rotated.token);
         let credential = stored.credential(id)?;
         let means = self.means(id, record.version);
-        let mut live = Live::new(credential, record.version, rotated, means).ok()?;
+        let mut live = Live::new(credential, record.version, means).ok()?;
         (live.created, live.updated) = (stored.created, stored.updated);
         Some(live)
     }

@@ -149,12 +149,15 @@ fn a_patch_changes_what_it_names_and_its_mask_decides() {
         (r#"{"id": "b"}"#, None),
         ("{}", Some(&["token"][..])),
         ("{}", Some(&["id"][..])),
+        (r#"{"token": "v"}"#, Some(&["token", "tokne"][..])),
         (r#"{"nonsense": 1}"#, None),
         ("[]", None),
     ] {
         let refused = patch(text, mask);
         assert!(matches!(refused, Err(ChangeError::Invalid(_))), "{text} {refused:?}");
     }
+    let refused = patch("{}", Some(&["tokne"])).expect_err("unknown").to_string();
+    assert!(refused.contains("update_mask") && refused.contains("tokne"), "{refused}");
     let absent = credentials.update(&id("x"), &document("{}"), None, Asker::Local);
     assert!(matches!(absent, Err(ChangeError::Missing(_))));
     assert!(matches!(credentials.delete(&id("x")), Err(ChangeError::Missing(_))));
@@ -247,6 +250,34 @@ async fn a_placeholder_outlives_its_value_but_not_its_credential() {
 }
 
 #[test]
+fn a_placeholder_that_another_process_made_is_used_not_overwritten() {
+    let store: Arc<dyn CredentialStore> = Arc::new(LocalStore::in_memory().expect("a store"));
+    let first = Credentials::open(Arc::clone(&store)).expect("opened");
+    let text = r#"{"id": "v", "type": "environment_variable", "value": "one"}"#;
+    create(&first, text).expect("made");
+    // Opened now, they know of no placeholder.
+    let others: Vec<_> =
+        (0..4).map(|_| Credentials::open(Arc::clone(&store)).expect("opened")).collect();
+    let placeholder = first.placeholder(&environment("e1"), &id("v")).expect("issued");
+    let barrier = std::sync::Barrier::new(others.len());
+    std::thread::scope(|scope| {
+        for other in &others {
+            scope.spawn(|| {
+                let same = other.placeholder(&environment("e1"), &id("v")).expect("known");
+                assert_eq!(same, placeholder);
+                barrier.wait();
+                // None of them has made this one yet.
+                let raced = other.placeholder(&environment("e2"), &id("v")).expect("issued");
+                barrier.wait();
+                let after = Credentials::open(Arc::clone(&store)).expect("opened");
+                let stored = after.placeholder(&environment("e2"), &id("v")).expect("known");
+                assert_eq!(raced, stored);
+            });
+        }
+    });
+}
+
+#[test]
 fn what_is_stored_is_there_after_a_restart() {
     let store: Arc<dyn CredentialStore> = Arc::new(LocalStore::in_memory().expect("a store"));
     let before = Credentials::open(Arc::clone(&store)).expect("opened");
@@ -304,6 +335,27 @@ async fn a_rotated_refresh_token_outlives_restarts_and_other_changes() {
     second.update(&id("o"), &token, None, Asker::Local).expect("changed");
     assert_eq!(header(&second, "o").await, Err(Reason::CredentialUnavailable));
     assert_eq!(second.get(&id("o")).map(|one| one.status), Some("revoked"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn gateways_on_one_store_never_use_a_refresh_token_that_another_used_up() {
+    let store: Arc<dyn CredentialStore> = Arc::new(LocalStore::in_memory().expect("a store"));
+    let endpoint = Arc::new(Endpoint::default());
+    let first = Credentials::open(Arc::clone(&store)).expect("opened");
+    create(&first, OAUTH2).expect("made");
+    let second = Credentials::open(store).expect("opened");
+    for (gateway, token) in [(&first, "Bearer a1"), (&second, "Bearer a2")] {
+        gateway.connect(endpoint.clone());
+        assert_eq!(header(gateway, "o").await.as_deref(), Ok(token));
+    }
+    // What a gateway has not seen changed yet is not sent where it went before.
+    let token = document(r#"{"refresh_token": "new", "token_url": "https://other.test/token"}"#);
+    let third = Credentials::open(Arc::clone(first.store())).expect("opened");
+    third.connect(endpoint.clone());
+    first.update(&id("o"), &token, None, Asker::Local).expect("changed");
+    let stale = header(&third, "o").await;
+    assert_eq!(stale, Err(Reason::CredentialTemporarilyUnavailable));
+    assert_eq!(endpoint.calls.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]

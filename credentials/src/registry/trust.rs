@@ -24,8 +24,7 @@ pub struct Asking<'a> {
     pub destination: &'a Destination,
 }
 
-/// What was put in place of placeholders.
-#[derive(Debug)]
+/// What was put in place of placeholders. Not to be shown: values are in it.
 pub struct Substituted {
     /// The headers that changed.
     pub headers: SmallVec<[HeaderName; 2]>,

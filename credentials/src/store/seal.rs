@@ -2,7 +2,8 @@
 //!
 //! AES-256-GCM with a random nonce (NIST SP 800-38D §8.2.2: far fewer than 2³² records are ever
 //! written with one key). Collection, id and version are bound to it: a record that is moved to
-//! another id, or an older one put back in its place, does not open.
+//! another id, or put beside another version, does not open. An older record that is put back
+//! together with its version does: who writes the file can turn it back, which no seal can tell.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::rand;

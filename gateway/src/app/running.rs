@@ -80,7 +80,7 @@ impl App {
         let shown = shown(&self.gateway, problems, &self.metrics, Arc::clone(&self.hooks));
         let changed = changed(&self.gateway, &self.reloader);
         // Before anybody is answered: what is there now is what is pinned.
-        self.hooks.start(&self.settings);
+        self.hooks.start();
         let reloading = Arc::new(Notify::new());
         Ok(Running {
             audit: start_audit(self.audit, &self.metrics)?,

@@ -5,6 +5,10 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
@@ -70,8 +74,9 @@ fn lines(from: impl Read, count: usize) -> io::Result<Vec<Zeroizing<String>>> {
 }
 
 fn prompt(secret: &str) -> io::Result<Zeroizing<String>> {
-    ask(format_args!("{secret} (not shown): "));
     let quiet = Quiet::begin()?;
+    ask(format_args!("{secret} (not shown): "));
+    quiet.wait()?;
     let mut line = Zeroizing::new(String::new());
     io::stdin().lock().take(MOST).read_line(&mut line)?;
     drop(quiet);
@@ -81,23 +86,53 @@ fn prompt(secret: &str) -> io::Result<Zeroizing<String>> {
     Ok(line)
 }
 
-/// A terminal that does not show what is typed, until it is dropped.
-struct Quiet(Termios);
+/// A terminal that does not show what is typed, until it is dropped. Signals that end the process
+/// wait until then: one that came at once would leave the terminal so.
+struct Quiet {
+    before: Termios,
+    signals: SignalFd,
+    mask: SigSet,
+}
 
 impl Quiet {
     fn begin() -> io::Result<Quiet> {
         let before = tcgetattr(io::stdin().as_fd())?;
-        let mut quiet = before.clone();
-        quiet.local_flags.remove(LocalFlags::ECHO);
-        tcsetattr(io::stdin().as_fd(), SetArg::TCSAFLUSH, &quiet)?;
-        Ok(Quiet(before))
+        let ends = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP];
+        let ends: SigSet = ends.into_iter().collect();
+        let signals = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC)?;
+        let mask = SigSet::thread_get_mask()?;
+        ends.thread_block()?;
+        let quiet = Quiet { before, signals, mask };
+        let mut silent = quiet.before.clone();
+        silent.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(io::stdin().as_fd(), SetArg::TCSAFLUSH, &silent)?;
+        Ok(quiet)
+    }
+
+    /// Until a line is there. A signal is left for when the mask is as it was.
+    fn wait(&self) -> io::Result<()> {
+        let stdin = io::stdin();
+        let mut both = [stdin.as_fd(), self.signals.as_fd()]
+            .map(|source| PollFd::new(source, PollFlags::POLLIN));
+        loop {
+            match poll(&mut both, PollTimeout::NONE) {
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) if both[1].any() == Some(true) => {
+                    return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted"));
+                }
+                Ok(_) => return Ok(()),
+            }
+        }
     }
 }
 
 impl Drop for Quiet {
     fn drop(&mut self) {
         // A terminal that is gone shows nothing anyway.
-        let _ = tcsetattr(io::stdin().as_fd(), SetArg::TCSAFLUSH, &self.0);
+        let _ = tcsetattr(io::stdin().as_fd(), SetArg::TCSAFLUSH, &self.before);
+        // What came meanwhile ends the process here.
+        let _ = self.mask.thread_set_mask();
     }
 }
 

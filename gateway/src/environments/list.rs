@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use outgate_policy::EnvironmentId;
+
 use super::Problem;
 use super::file::File;
 use super::made::Made;
@@ -24,7 +26,7 @@ impl Listed {
     pub(super) fn made(made: Made) -> Listed {
         let known_by =
             KnownBy { source_addresses: made.source_addresses.clone(), ..KnownBy::default() };
-        let path = PathBuf::from(format!("v1beta/environments/{}", made.id));
+        let path = made_place(&made.id);
         Listed { path, folder: None, known_by, made: Some(made) }
     }
 
@@ -39,6 +41,11 @@ impl Listed {
             None => fs::read_to_string(&self.path),
         }
     }
+}
+
+/// Where an environment made through the API is, in messages.
+pub(super) fn made_place(id: &EnvironmentId) -> PathBuf {
+    PathBuf::from(format!("v1beta/environments/{id}"))
 }
 
 /// Every file that `sources` name, in their order. A folder that can't be read is as it was.

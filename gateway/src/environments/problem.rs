@@ -3,7 +3,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use outgate_credentials::StoreError;
 use outgate_policy::EnvironmentId;
+
+use super::list::made_place;
 
 /// A file or a folder that can't be used as it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +20,9 @@ pub(crate) struct Problem {
     /// Whether a gateway that is about to start had better not.
     pub(crate) refuses_start: bool,
 }
+
+/// Where environments made through the API are.
+const STORE: &str = "the store";
 
 /// In force where a good text was read once.
 pub(super) const LAST: &str = "what it said last is in force";
@@ -33,6 +39,16 @@ impl Problem {
     pub(crate) fn unusable(place: &Path, detail: String) -> Problem {
         let (place, details) = (place.to_owned(), vec![detail]);
         Problem { place, details, instead: LAST, refuses_start: true }
+    }
+
+    /// Of a store that can't be read.
+    pub(super) fn of_store(error: &StoreError) -> Problem {
+        Problem::unusable(Path::new(STORE), error.to_string())
+    }
+
+    /// Whether it keeps what the store says of `id` out of force.
+    pub(crate) fn is_of_made(&self, id: &EnvironmentId) -> bool {
+        self.place == Path::new(STORE) || self.place == made_place(id)
     }
 
     /// Of a text that is wrong.

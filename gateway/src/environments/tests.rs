@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use outgate_credentials::{Collection, Expected};
 use outgate_policy::{Destination, Host};
 use tempfile::TempDir;
 
@@ -339,4 +340,32 @@ fn what_is_wanted_in_a_sandbox_is_new_only_when_it_was_read_anew() {
     scene.write("one.json", &with("y"));
     scene.read();
     assert!(sources(&scene) != first);
+}
+
+#[test]
+fn a_record_whose_id_is_another_s_is_known_not_to_be_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("one.json"), OPEN).unwrap();
+    let (sources, rules) = (vec![file(&folder, "one.json")], AddressRules::default());
+    let settings = Settings { made_environments: true, ..settings(sources.clone()) };
+    let credentials = no_credentials();
+    let (mut in_force, _) = InForce::load(&settings, &rules, roots(), credentials.clone()).unwrap();
+    let ids = ["one", "two"].map(|id| EnvironmentId::parse(id).unwrap());
+    for id in &ids {
+        let made = Made {
+            id: id.clone(),
+            created: 1,
+            updated: 1,
+            source_addresses: Vec::new(),
+            proxy_token: "token".to_owned().into(),
+            said: outgate_policy::Document::read(SHUT).unwrap().0,
+        };
+        let (place, expected) = (Collection::Environments, Expected::Absent);
+        credentials.store().put(place, id.as_str(), &made.write(), expected).unwrap();
+    }
+    let problems = in_force.read(&sources, &rules, true).problems;
+    let kept_out = ids.map(|id| problems.iter().any(|problem| problem.is_of_made(&id)));
+    assert_eq!(kept_out, [true, false], "{problems:?}");
+    let failed = StoreError::Conflict { id: "two".to_owned() };
+    assert!(Problem::of_store(&failed).is_of_made(&EnvironmentId::parse("two").unwrap()));
 }

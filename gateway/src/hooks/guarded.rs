@@ -64,7 +64,7 @@ fn line(outcome: &Outcome, run: &str, phase: Phase) -> HookOutcome {
             Ending::Skipped => "skipped",
         },
         cause: outcome.cause.map(outgate_hooks::Cause::code),
-        denied: outcome.outcome == Ending::Deny,
+        denied: outcome.denied,
         took: std::time::Duration::from_millis(outcome.milliseconds),
     }
 }

@@ -1,4 +1,4 @@
-//! Where are the sandboxes of `outgate serve`, and what is in their folders?
+//! Where is an environment's sandbox under `outgate serve`, and what is in its folders?
 
 use std::fs;
 use std::path::Path;
@@ -10,41 +10,55 @@ use outgate_policy::{EnvValue, Environment, EnvironmentId, compile};
 
 use super::Commands;
 use super::commands::{PATH, own_program};
-use crate::config::{EnvironmentSource, Settings};
+use crate::config::EnvironmentSource;
 use crate::environments::{default_id, read_text};
 use crate::state_dir::ENVIRONMENTS;
 
 /// A sandbox's working directory, unless something else is known.
 const WORKSPACE: &str = "/workspace";
 
-/// The environments whose sandboxes the operator names, and what is found there.
-pub(super) fn sandboxes(
-    settings: &Settings,
+/// Where an environment's hooks are, and where their commands run.
+pub(super) struct Found {
+    pub(super) commands: Commands,
+    pub(super) folders: Vec<Folder>,
+}
+
+/// The sandbox that the operator names for an environment, in one of `sources`; it may turn out not
+/// to be there.
+pub(super) fn named(
+    id: &EnvironmentId,
+    sources: &[EnvironmentSource],
+    state_dir: &Path,
     credentials: &Credentials,
-) -> impl Iterator<Item = (EnvironmentId, Commands, Vec<Folder>)> {
-    settings.environments.iter().filter_map(|source| {
+) -> Option<Found> {
+    let (pid_file, environment) = sources.iter().find_map(|source| {
         let EnvironmentSource::File { path, known_by } = source else { return None };
         let pid_file = known_by.namespaces_of.as_ref()?;
-        // An environment that doesn't load denies everything; it has no hooks to ask either.
+        // One that doesn't load denies everything; it is looked for again at the next event.
         let environment = compile(&read_text(path).ok()?, &default_id(path)).ok()?;
-        let (commands, folders) = match open(pid_file) {
-            Ok(sandbox) => inside(sandbox, &environment, credentials),
-            Err(failure) => {
-                tracing::warn!(
-                    environment = %environment.id,
-                    "namespaces_of {}: no command of its hooks will run: {}",
-                    pid_file.display(),
-                    failure.detail
-                );
-                (Commands::Nowhere(failure.detail), Vec::new())
-            }
-        };
-        Some((environment.id, commands, folders))
-    })
+        (environment.id == *id).then_some((pid_file, environment))
+    })?;
+    let found = open(pid_file).and_then(|sandbox| inside(sandbox, &environment, credentials));
+    Some(found.unwrap_or_else(|failure| {
+        tracing::warn!(
+            environment = %id,
+            "namespaces_of {}: no command of its hooks will run: {}",
+            pid_file.display(),
+            failure.detail
+        );
+        // What can be found is to fail visibly, not to be forgotten.
+        Found { commands: Commands::Nowhere(failure.detail), folders: fetched(state_dir, id) }
+    }))
+}
+
+/// What there is of an environment without a sandbox: its sources.
+pub(super) fn without_sandbox(state_dir: &Path, id: &EnvironmentId) -> Found {
+    let commands = Commands::none("the environment has no sandbox");
+    Found { commands, folders: fetched(state_dir, id) }
 }
 
 /// The folders that the environment's sources are fetched into.
-pub(super) fn fetched(state_dir: &Path, id: &EnvironmentId) -> Vec<Folder> {
+fn fetched(state_dir: &Path, id: &EnvironmentId) -> Vec<Folder> {
     let root = state_dir.join(ENVIRONMENTS).join(id.as_str()).join("root");
     Folder::of_sandbox(&Root::At(root), WORKSPACE)
 }
@@ -60,10 +74,10 @@ fn inside(
     sandbox: Sandbox,
     environment: &Environment,
     credentials: &Credentials,
-) -> (Commands, Vec<Folder>) {
-    let folders = sandbox
-        .root()
-        .map_or_else(|_| Vec::new(), |root| Folder::of_sandbox(&root.into(), WORKSPACE));
+) -> Result<Found, Failure> {
+    let root = sandbox.root();
+    let root = root.map_err(|error| Failure::new(Cause::NoSandbox, error.to_string()))?;
+    let folders = Folder::of_sandbox(&root.into(), WORKSPACE);
     let plain = environment.env.iter().filter_map(|(name, value)| match value {
         EnvValue::Plain(text) => Some((name.clone(), text.clone())),
         // Without a stand-in the variable is better absent than wrong.
@@ -76,8 +90,8 @@ fn inside(
     let commands = InSandbox {
         sandbox: Arc::new(sandbox),
         supervisor: own_program(),
-        directory: "/".to_owned(),
+        directory: WORKSPACE.to_owned(),
         env: path.into_iter().chain(plain).collect(),
     };
-    (Commands::Namespaces(commands), folders)
+    Ok(Found { commands: Commands::Namespaces(commands), folders })
 }

@@ -37,6 +37,11 @@ impl Refusal {
         Refusal::new(StatusCode::UNAUTHORIZED, "UNAUTHENTICATED", message)
     }
 
+    /// More was sent than is read.
+    pub(super) fn too_large(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "INVALID_ARGUMENT", message)
+    }
+
     /// Not now: ask again.
     pub(super) fn unavailable(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message)
@@ -46,6 +51,11 @@ impl Refusal {
     pub(super) fn internal() -> Refusal {
         let message = "the gateway could not do it; its log says why";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", message)
+    }
+
+    /// The same where everything that is wrong with what was sent is a 400.
+    pub(super) fn into_invalid(self) -> Refusal {
+        Refusal::invalid(self.message)
     }
 
     /// Its HTTP status.
@@ -93,6 +103,20 @@ impl From<StoreError> for Refusal {
     }
 }
 
+/// Does what must not stop half-way. The future of a handler is dropped when the caller hangs up;
+/// what is stored is put in force all the same, and has its audit line.
+pub(super) async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Result<T, Refusal> {
+    match tokio::spawn(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            tracing::error!(%error, "a change broke off");
+            Err(Refusal::internal())
+        }
+    }
+}
+
 /// A body as a document; a key twice is a problem, whoever reads it after us.
 pub(super) fn document(body: &[u8]) -> Result<Document, Refusal> {
     let text = std::str::from_utf8(body).map_err(|_| Refusal::invalid("the body is not UTF-8"))?;
@@ -108,4 +132,35 @@ pub(super) fn document(body: &[u8]) -> Result<Document, Refusal> {
 pub(super) fn time(milliseconds: u64) -> Value {
     let time = i64::try_from(milliseconds).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.map_or(Value::Null, |time| format!("{time:.3}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_is_made_whole_though_its_caller_hangs_up() {
+        let (go_on, told) = oneshot::channel::<()>();
+        let (done, seen) = oneshot::channel();
+        let change = whole(async move {
+            told.await.unwrap();
+            done.send(()).unwrap();
+            Ok(())
+        });
+        let hung_up = timeout(Duration::from_millis(1), change).await;
+        assert!(hung_up.is_err(), "it waits");
+        go_on.send(()).unwrap();
+        seen.await.expect("it went on");
+    }
+
+    #[tokio::test]
+    async fn a_change_that_breaks_off_is_no_yes() {
+        let broken: Result<(), _> = whole(async { panic!("on purpose") }).await;
+        assert_eq!(broken, Err(Refusal::internal()));
+    }
 }

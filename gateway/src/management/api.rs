@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -16,9 +16,6 @@ use super::answer::Refusal;
 use super::credentials::{self, Vault};
 use super::environments::{self, Nursery};
 use super::{Changed, ManagementKey, Shown, explain, hooks};
-
-/// A request's body: the largest document that is ever sent here has a few thousand entries.
-const BODY_BYTES: usize = 8 << 20;
 
 /// The text format that Prometheus has always read.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -34,7 +31,6 @@ pub(super) fn router(key: ManagementKey, shown: Shown, changed: Changed, asker: 
         .merge(changing(changed, asker))
         .fallback(unknown_path)
         .layer(from_fn_with_state(Arc::new(key), require_key))
-        .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(shown.clone());
     Router::new()
         .route("/healthz", get(healthz).fallback_service(guarded.clone()))
@@ -50,17 +46,19 @@ fn changing<S: Clone + Send + Sync + 'static>(changed: Changed, asker: Asker) ->
     let judge = Router::new()
         .route("/v1/explain", post(explain::explain).fallback(unknown_path))
         .with_state(Arc::clone(&gateway));
-    let nursery = Nursery { credentials, gateway, rules, rereads };
+    let nursery = Nursery { credentials, gateway, rules, rereads, claiming: Arc::default() };
+    let all_credentials = get(credentials::list).post(credentials::create);
     let one_credential =
         get(credentials::get).patch(credentials::update).delete(credentials::delete);
+    let all_environments = get(environments::list).post(environments::create);
     let one_environment =
         get(environments::get).patch(environments::update).delete(environments::delete);
     let stored = Router::new()
-        .route("/credentials", get(credentials::list).post(credentials::create))
+        .route("/credentials", all_credentials.fallback(unknown_path))
         .route("/credentials/{id}", one_credential.fallback(unknown_path))
         .with_state(vault);
     let made = Router::new()
-        .route("/environments", get(environments::list).post(environments::create))
+        .route("/environments", all_environments.fallback(unknown_path))
         .route("/environments/{id}", one_environment.fallback(unknown_path))
         .with_state(nursery);
     let both = stored.merge(made);

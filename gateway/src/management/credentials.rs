@@ -4,11 +4,9 @@
 //! line of its own.
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse, Response};
 use outgate_credentials::{Asker, ChangeError, Credentials, Summary};
 use outgate_policy::{CredentialId, Document};
 use outgate_proxy::{AuditSink, CredentialChange};
@@ -16,8 +14,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::answer::{Refusal, document, time};
+use super::answer::{Refusal, document, time, whole};
 use super::page::{PageQuery, asked};
+use super::sent::{Named, Sent};
 
 /// What the handlers need.
 #[derive(Clone)]
@@ -34,50 +33,65 @@ pub(super) struct UpdateQuery {
     update_mask: Option<String>,
 }
 
-pub(super) async fn create(State(vault): State<Vault>, body: Bytes) -> Response {
-    let said = document(&body);
-    let id = said.as_ref().ok().and_then(id_of);
-    let asker = vault.asker;
-    let outcome = match said {
-        Ok(said) => vault.change(move |credentials| credentials.create(&said, asker)).await,
-        Err(refusal) => Err(refusal),
-    };
-    vault.answer(Method::POST, id, outcome.map(|summary| shown(&summary))).await
+pub(super) async fn create(
+    State(vault): State<Vault>,
+    Sent(body): Sent,
+) -> Result<Json<Value>, Refusal> {
+    whole(async move {
+        let said = document(&body);
+        let id = said.as_ref().ok().and_then(id_of);
+        let asker = vault.asker;
+        let outcome = match said {
+            Ok(said) => vault.change(move |credentials| credentials.create(&said, asker)).await,
+            Err(refusal) => Err(refusal),
+        };
+        vault.answer(Method::POST, id, outcome.map(|summary| shown(&summary))).await
+    })
+    .await
 }
 
 pub(super) async fn update(
     State(vault): State<Vault>,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
     query: Result<Query<UpdateQuery>, QueryRejection>,
-    body: Bytes,
-) -> Response {
-    let asker = vault.asker;
-    let outcome = match (parse(&id), document(&body), asked(query)) {
-        (Ok(id), Ok(said), Ok(query)) => {
-            let change = move |credentials: &Credentials| {
-                let mask = query.update_mask.as_deref().filter(|mask| !mask.is_empty());
-                let mask: Option<Vec<&str>> = mask.map(|mask| mask.split(',').collect());
-                credentials.update(&id, &said, mask.as_deref(), asker)
-            };
-            vault.change(change).await
-        }
-        (Err(refusal), _, _) | (_, Err(refusal), _) | (_, _, Err(refusal)) => Err(refusal),
-    };
-    let outcome = outcome.map(|summary| shown(&summary));
-    vault.answer(Method::PATCH, parse(&id).ok(), outcome).await
+    Sent(body): Sent,
+) -> Result<Json<Value>, Refusal> {
+    whole(async move {
+        let asker = vault.asker;
+        let outcome = match (parse(&id), document(&body), asked(query)) {
+            (Ok(id), Ok(said), Ok(query)) => {
+                let change = move |credentials: &Credentials| {
+                    let mask = query.update_mask.as_deref().filter(|mask| !mask.is_empty());
+                    let mask: Option<Vec<&str>> = mask.map(|mask| mask.split(',').collect());
+                    credentials.update(&id, &said, mask.as_deref(), asker)
+                };
+                vault.change(change).await
+            }
+            (Err(refusal), _, _) | (_, Err(refusal), _) | (_, _, Err(refusal)) => Err(refusal),
+        };
+        let outcome = outcome.map(|summary| shown(&summary));
+        vault.answer(Method::PATCH, parse(&id).ok(), outcome).await
+    })
+    .await
 }
 
-pub(super) async fn delete(State(vault): State<Vault>, Path(id): Path<String>) -> Response {
-    let outcome = match parse(&id) {
-        Ok(id) => vault.change(move |credentials| credentials.delete(&id)).await,
-        Err(refusal) => Err(refusal),
-    };
-    vault.answer(Method::DELETE, parse(&id).ok(), outcome.map(|()| json!({}))).await
+pub(super) async fn delete(
+    State(vault): State<Vault>,
+    Named(id): Named<String>,
+) -> Result<Json<Value>, Refusal> {
+    whole(async move {
+        let outcome = match parse(&id) {
+            Ok(id) => vault.change(move |credentials| credentials.delete(&id)).await,
+            Err(refusal) => Err(refusal),
+        };
+        vault.answer(Method::DELETE, parse(&id).ok(), outcome.map(|()| json!({}))).await
+    })
+    .await
 }
 
 pub(super) async fn get(
     State(vault): State<Vault>,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
 ) -> Result<Json<Value>, Refusal> {
     let id = parse(&id)?;
     let found = vault.credentials.get(&id);
@@ -121,13 +135,10 @@ impl Vault {
         method: Method,
         id: Option<CredentialId>,
         outcome: Result<Value, Refusal>,
-    ) -> Response {
+    ) -> Result<Json<Value>, Refusal> {
         let status = outcome.as_ref().err().map_or(StatusCode::OK, Refusal::code).as_u16();
         self.audit.credential_change(&CredentialChange { method, id, status }).await;
-        match outcome {
-            Ok(value) => Json(value).into_response(),
-            Err(refusal) => refusal.into_response(),
-        }
+        outcome.map(Json)
     }
 }
 

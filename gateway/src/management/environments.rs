@@ -11,22 +11,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::rand;
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use outgate_credentials::{Collection, Credentials, Expected, StoreError, Version};
 use outgate_policy::{AddressRules, Document, EnvironmentId};
 use outgate_proxy::Gateway;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use zeroize::Zeroizing;
 
 use self::said::Said;
-use super::answer::{Refusal, document};
+use super::answer::{Refusal, document, whole};
 use super::page::{PageQuery, asked};
+use super::sent::{Named, Sent};
 use crate::environments::{Made, Under};
 use crate::reload::Rereads;
 
@@ -39,11 +39,13 @@ pub(crate) struct Nursery {
     pub(crate) rules: watch::Receiver<AddressRules>,
     /// `None` where none is made: under `outgate run` there is one, for its command.
     pub(crate) rereads: Option<Rereads>,
+    /// Held from when it is seen that addresses are nobody's until they are somebody's.
+    pub(crate) claiming: Arc<Mutex<()>>,
 }
 
 pub(super) async fn create(
     State(nursery): State<Nursery>,
-    body: Bytes,
+    Sent(body): Sent,
 ) -> Result<Json<Value>, Refusal> {
     let Said { environment, source_addresses } = said::read(document(&body)?)?;
     let now = now();
@@ -55,17 +57,22 @@ pub(super) async fn create(
         proxy_token: new_token()?,
         said: environment,
     };
-    nursery.check(&made)?;
-    let token = made.proxy_token.to_string();
-    let mut answer = nursery.keep(made, Expected::Absent).await?;
-    answer["proxy_token"] = token.into();
-    Ok(Json(answer))
+    whole(async move {
+        let _claiming = nursery.claiming.lock().await;
+        nursery.check_addresses(&made)?;
+        nursery.check(&made)?;
+        let token = made.proxy_token.to_string();
+        let mut answer = nursery.keep(made, Expected::Absent).await?;
+        answer["proxy_token"] = token.into();
+        Ok(Json(answer))
+    })
+    .await
 }
 
 pub(super) async fn update(
     State(nursery): State<Nursery>,
-    Path(id): Path<String>,
-    body: Bytes,
+    Named(id): Named<String>,
+    Sent(body): Sent,
 ) -> Result<Json<Value>, Refusal> {
     let network = said::network(document(&body)?)?;
     let (made, version) = nursery.find(&id).await?;
@@ -74,30 +81,32 @@ pub(super) async fn update(
     let updated = now().max(made.updated + 1);
     let made = Made { said, updated, ..made };
     nursery.check(&made)?;
-    Ok(Json(nursery.keep(made, Expected::Version(version)).await?))
+    whole(async move { Ok(Json(nursery.keep(made, Expected::Version(version)).await?)) }).await
 }
 
 pub(super) async fn delete(
     State(nursery): State<Nursery>,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
 ) -> Result<Json<Value>, Refusal> {
     nursery.rereads()?;
     let (made, version) = nursery.find(&id).await?;
-    let credentials = nursery.credentials.clone();
-    let id = made.id.clone();
-    in_store(move || {
+    whole(async move {
+        let (store, key) = (Arc::clone(nursery.credentials.store()), made.id.clone());
         let expected = Expected::Version(version);
-        credentials.store().delete(Collection::Environments, id.as_str(), expected)?;
-        credentials.forget_environment(&id)
+        in_store(move || store.delete(Collection::Environments, key.as_str(), expected)).await?;
+        // Denied from here on, whatever becomes of the placeholders that it leaves behind.
+        let in_force = nursery.put_in_force(&made.id).await;
+        let credentials = nursery.credentials.clone();
+        let forgotten = in_store(move || credentials.forget_environment(&made.id)).await;
+        in_force.and(forgotten)?;
+        Ok(Json(json!({})))
     })
-    .await?;
-    nursery.put_in_force().await?;
-    Ok(Json(json!({})))
+    .await
 }
 
 pub(super) async fn get(
     State(nursery): State<Nursery>,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
 ) -> Result<Json<Value>, Refusal> {
     let (made, _) = nursery.find(&id).await?;
     Ok(Json(nursery.shown(made).await?))
@@ -167,6 +176,19 @@ impl Nursery {
         Ok(())
     }
 
+    /// Clients are known by where they come from: whoever names addresses of another environment
+    /// would take its clients, or send by its rules.
+    fn check_addresses(&self, made: &Made) -> Result<(), Refusal> {
+        let environments = self.gateway.environments();
+        for block in &made.source_addresses {
+            if let Some(other) = environments.overlapping(block) {
+                let message = format!("source_addresses: {block} is of environment {}", other.id());
+                return Err(Refusal::exists(message));
+            }
+        }
+        Ok(())
+    }
+
     /// Stores it, and answers when it is in force.
     async fn keep(&self, made: Made, expected: Expected) -> Result<Value, Refusal> {
         let (store, record, key) =
@@ -175,12 +197,13 @@ impl Nursery {
             store.put(Collection::Environments, key.as_str(), &record, expected).map(drop)
         })
         .await?;
-        self.put_in_force().await?;
+        self.put_in_force(&made.id).await?;
         self.shown(made).await
     }
 
-    async fn put_in_force(&self) -> Result<(), Refusal> {
-        match self.rereads()?.now().await {
+    /// What the store says of `id` now.
+    async fn put_in_force(&self, id: &EnvironmentId) -> Result<(), Refusal> {
+        match self.rereads()?.now(id).await {
             true => Ok(()),
             false => Err(Refusal::internal()),
         }

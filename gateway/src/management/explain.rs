@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use outgate_policy::EnvironmentId;
@@ -11,6 +10,7 @@ use outgate_proxy::Gateway;
 use serde::Deserialize;
 
 use super::answer::Refusal;
+use super::sent::Sent;
 use crate::explain::of_environment;
 
 /// A request that nobody sent.
@@ -24,7 +24,7 @@ struct Asked {
 }
 
 /// `POST /v1/explain`: what `outgate explain --json` says, of what is in force now.
-pub(super) async fn explain(State(gateway): State<Arc<Gateway>>, body: Bytes) -> Response {
+pub(super) async fn explain(State(gateway): State<Arc<Gateway>>, Sent(body): Sent) -> Response {
     answer(&gateway, &body).unwrap_or_else(IntoResponse::into_response)
 }
 

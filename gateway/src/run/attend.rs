@@ -33,10 +33,12 @@ async fn follow(
     loop {
         tokio::select! {
             event = sandbox.event() => match event? {
-                Event::Started => {
-                    started = true;
+                Event::Prepared => {
+                    // The command must not come before: it could write what is pinned.
                     hooks.settle().await;
+                    sandbox.run().await?;
                 }
+                Event::Started => started = true,
                 Event::Stopped(signal) => sandbox.follow_stop(signal).await?,
                 Event::Ended(code) => return Ok(code),
                 Event::NotRun(code, message) => {

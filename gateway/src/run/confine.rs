@@ -11,19 +11,20 @@ use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::sandbox::{Capture, Launched, Plan, Task, blocked_signals};
 
-/// Launches it, with the gateway's listeners in it.
+/// Launches it, with the gateway's listeners in it. `silent`, its command has no streams.
 pub(super) fn launch(
     args: &RunArgs,
     environments: &Environments,
     directory: &Path,
     furniture: Furniture,
+    silent: bool,
 ) -> Result<(Launched, Sockets, Hooked), Failure> {
     let mut environments = environments.iter();
     let (Some(environment), None) = (environments.next(), environments.next()) else {
         return Err(Failure::input("one environment is needed: give --environment FILE"));
     };
     let ports = environment.snapshot().policy.ports().into_iter().collect();
-    let plan = plan(args, ports, directory, furniture)?;
+    let plan = Plan { silent, ..plan(args, ports, directory, furniture)? };
     let mut launched = Launched::launch(&plan).map_err(Failure::start)?;
     let (sockets, capture) = launched.take_sockets();
     if let Capture::Ports { ports, missing } = capture {
@@ -60,6 +61,7 @@ fn plan(
             variables: furniture.variables,
             directory: directory.into(),
         }),
+        silent: false,
         blocked_signals: blocked_signals(),
     })
 }

@@ -9,7 +9,7 @@ use outgate_policy::EnvironmentId;
 use tokio::sync::{Notify, mpsc};
 
 use crate::failure::Failure;
-use crate::hooks::{Commands, Hooks, InRun};
+use crate::hooks::{Hooks, InRun};
 
 /// Supervisors that wait for the command to run, or for their turn.
 const WAITING: usize = 64;
@@ -31,7 +31,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The sandbox is as it shall be, and its command runs.
+    /// The sandbox is as it shall be, and its command doesn't run yet.
     pub(super) async fn settle(&self) {
         self.hooks.settle(&self.id).await;
         self.ready.notify_one();
@@ -73,7 +73,7 @@ impl Hooked {
         let named = directory.to_string_lossy().into_owned();
         let folders = vec![folder(root, "/")?, folder(&directory, &named)?];
         let (starts, wanted) = mpsc::channel(WAITING);
-        hooks.guard(&id, folders, Commands::Run(InRun { starts, directory, variables }), memory);
+        hooks.guard(&id, folders, InRun { starts, directory, variables }, memory);
         Ok(Wanted { id, hooks, starts: wanted, ready: Arc::default() })
     }
 }

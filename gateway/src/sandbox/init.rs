@@ -7,8 +7,9 @@
 
 use std::env;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::process::Stdio;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -69,14 +70,36 @@ impl Init {
             directory: task.directory.clone().into(),
             error,
         })?;
+        let early = self.wait_for_word()?;
         let terminal = self.terminal.as_ref().filter(|_| foreground);
-        match task::sandboxed(task, &plan.blocked_signals, terminal).spawn() {
+        let mut command = task::sandboxed(task, &plan.blocked_signals, terminal);
+        if plan.silent {
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        match command.spawn() {
             Ok(command) => {
                 descriptors::leave_standard_streams(&descriptors::nowhere()?)?;
                 self.channel.send(&FromInside::Started)?;
-                Ok(Ok(Pid::from_raw(command.id().cast_signed())))
+                let command = Pid::from_raw(command.id().cast_signed());
+                for signal in early {
+                    self.act_on(signal, Vec::new(), command)?;
+                }
+                Ok(Ok(command))
             }
             Err(error) => Ok(Err(not_run(task, &error))),
+        }
+    }
+
+    /// Until the command may run; the signals that came for it meanwhile.
+    fn wait_for_word(&mut self) -> Result<Vec<ToInside>, InsideError> {
+        self.channel.send(&FromInside::Prepared)?;
+        let mut early = Vec::new();
+        loop {
+            match self.channel.receive()? {
+                ToInside::Run => return Ok(early),
+                signal @ ToInside::Signal { .. } => early.push(signal),
+                other => return Err(InsideError::Unexpected(format!("{other:?}"))),
+            }
         }
     }
 
@@ -126,6 +149,15 @@ impl Init {
 
     fn obey(&mut self, command: Pid) -> Result<(), InsideError> {
         let (message, descriptors) = self.channel.receive_with()?;
+        self.act_on(message, descriptors, command)
+    }
+
+    fn act_on(
+        &self,
+        message: ToInside,
+        descriptors: Vec<OwnedFd>,
+        command: Pid,
+    ) -> Result<(), InsideError> {
         // A signal that comes too late is none: its receiver is gone.
         let _ = match message {
             ToInside::Hook => {
@@ -143,7 +175,7 @@ impl Init {
                 }
                 killpg(command, Signal::SIGCONT)
             }
-            other @ ToInside::Start { .. } => {
+            other @ (ToInside::Start { .. } | ToInside::Run) => {
                 return Err(InsideError::Unexpected(format!("{other:?}")));
             }
         };

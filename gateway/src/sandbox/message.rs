@@ -7,8 +7,10 @@ use super::network::Capture;
 /// From the gateway's process, after the plan.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToInside {
-    /// The gateway serves: run the preparations, then the command.
+    /// The gateway serves: run the preparations.
     Start { foreground: bool },
+    /// What they brought was looked at: run the command.
+    Run,
     /// Pass a signal on to the command, or to its whole process group; before the command runs, to
     /// what prepares it.
     Signal { signal: i32, group: bool },
@@ -23,6 +25,8 @@ pub(super) enum ToInside {
 pub(super) enum FromInside {
     /// The network is there. The sockets come along, in the order of the counts.
     Ready { capture: Capture, transparent: usize, dns_udp: usize, dns_tcp: usize },
+    /// The preparations are over, and the command waits for [`ToInside::Run`].
+    Prepared,
     /// The command runs.
     Started,
     /// The command was stopped by this signal.

@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) read_only: Vec<OsString>,
     /// What the sandbox is for; without it, that is the preparations.
     pub(crate) command: Option<Task>,
+    /// Whether it gets nothing of the caller's standard streams.
+    pub(crate) silent: bool,
     /// Signals that were blocked when outgate was started: the command's too, as `env` has it.
     pub(crate) blocked_signals: Vec<i32>,
 }

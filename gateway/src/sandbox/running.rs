@@ -23,6 +23,8 @@ const END: Duration = Duration::from_secs(5);
 /// What happened inside.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Event {
+    /// All is as the command shall find it; see [`Running::run`].
+    Prepared,
     /// The command runs.
     Started,
     /// It was stopped; see [`Running::follow_stop`].
@@ -50,7 +52,7 @@ impl Launched {
         (std::mem::take(&mut self.sockets), self.capture.clone())
     }
 
-    /// Lets the preparations and then the command run. Needs a runtime.
+    /// Lets the preparations run. Needs a runtime.
     pub(crate) async fn start(self) -> Result<Running, SandboxError> {
         self.socket.set_nonblocking(true).map_err(ChannelError::from)?;
         let stream = UnixStream::from_std(self.socket).map_err(ChannelError::from)?;
@@ -89,6 +91,11 @@ impl Running {
         }
     }
 
+    /// Lets the command run, once all is prepared.
+    pub(crate) async fn run(&mut self) -> Result<(), SandboxError> {
+        self.send(&ToInside::Run).await
+    }
+
     /// Passes on a signal that outgate got: to all of the command's group where it came from the
     /// keyboard, which sends to whole groups.
     pub(crate) async fn signal(&mut self, signal: Signal) -> Result<(), SandboxError> {
@@ -98,15 +105,7 @@ impl Running {
 
     /// Has PID 1 start a supervisor of a hook on these streams; only once the command runs.
     pub(crate) async fn start_hook(&mut self, streams: Streams) -> Result<(), SandboxError> {
-        let frame = encode(&ToInside::Hook)?;
-        let Streams { control, stdout, stderr } = &streams;
-        let along = [control.as_fd(), stdout.as_fd(), stderr.as_fd()];
-        let send = || send_with(&self.stream, &frame, &along);
-        // A few bytes: the descriptors go with the first, and the rest follows.
-        let sent = self.stream.async_io(Interest::WRITABLE, send).await;
-        let rest = frame.get(sent.map_err(ChannelError::from)?..).unwrap_or_default();
-        self.stream.write_all(rest).await.map_err(ChannelError::from)?;
-        Ok(())
+        unless_gone(hand_over(&mut self.stream, &encode(&ToInside::Hook)?, &streams).await)
     }
 
     /// Stops as the command did, whatever its reason, and goes on with it. The caller of outgate
@@ -149,11 +148,7 @@ impl Running {
 
     async fn send(&mut self, message: &ToInside) -> Result<(), SandboxError> {
         let frame = encode(message)?;
-        match self.stream.write_all(&frame).await {
-            // Its last message, still to be read, says why.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            sent => Ok(sent.map_err(ChannelError::from)?),
-        }
+        unless_gone(self.stream.write_all(&frame).await)
     }
 }
 
@@ -163,8 +158,26 @@ impl Drop for Running {
     }
 }
 
+/// Descriptors go with the first few bytes, and the rest follows.
+async fn hand_over(stream: &mut UnixStream, frame: &[u8], streams: &Streams) -> io::Result<()> {
+    let Streams { control, stdout, stderr } = streams;
+    let along = [control.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    let send = || send_with(&*stream, frame, &along);
+    let sent = stream.async_io(Interest::WRITABLE, send).await?;
+    stream.write_all(frame.get(sent..).unwrap_or_default()).await
+}
+
+/// Where the sandbox ends just now, its last message, still to be read, says why.
+fn unless_gone(sent: io::Result<()>) -> Result<(), SandboxError> {
+    match sent {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        sent => Ok(sent.map_err(ChannelError::from)?),
+    }
+}
+
 fn event(message: FromInside) -> Result<Event, SandboxError> {
     match message {
+        FromInside::Prepared => Ok(Event::Prepared),
         FromInside::Started => Ok(Event::Started),
         FromInside::Stopped { signal } => Ok(Event::Stopped(
             Signal::try_from(signal).map_err(|_| SandboxError::Unexpected(signal.to_string()))?,
@@ -173,5 +186,27 @@ fn event(message: FromInside) -> Result<Event, SandboxError> {
         FromInside::NotRun { code, message } => Ok(Event::NotRun(code, message)),
         FromInside::Failed { message } => Err(SandboxError::Inside(message)),
         ready @ FromInside::Ready { .. } => Err(SandboxError::Unexpected(format!("{ready:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hook_that_starts_while_the_sandbox_ends_is_no_failure_of_it() {
+        let (mut stream, inside) = UnixStream::pair().unwrap();
+        drop(inside);
+        let (control, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (_, stdout) = io::pipe().unwrap();
+        let streams = Streams {
+            control: control.into(),
+            stderr: stdout.try_clone().unwrap().into(),
+            stdout: stdout.into(),
+        };
+        let sent = hand_over(&mut stream, &encode(&ToInside::Hook).unwrap(), &streams).await;
+        assert_eq!(sent.as_ref().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        unless_gone(sent).unwrap();
+        assert!(unless_gone(Err(io::ErrorKind::TimedOut.into())).is_err());
     }
 }

@@ -71,6 +71,7 @@ async fn run(
         preparations,
         read_only: Vec::new(),
         command: None,
+        silent: true,
         blocked_signals: blocked_signals(),
     };
     let mut sandbox = Launched::launch(&plan)?;

@@ -40,6 +40,7 @@ impl Known {
         };
         let seen = match remembered {
             Remembered::Absent => Found::Absent,
+            Remembered::Refused(why) => Found::Refused(why.clone()),
             Remembered::Text(text) => Found::Text(text.clone()),
         };
         let state = match &seen {
@@ -47,7 +48,8 @@ impl Known {
                 |unreadable| InForce::Broken(unreadable.on_failure),
                 |compiled| InForce::Good(compiled.file),
             ),
-            Found::Absent | Found::Refused(_) => InForce::Nothing,
+            Found::Refused(_) => InForce::Broken(OnFailure::Allow),
+            Found::Absent => InForce::Nothing,
         };
         Known { seen: Some(seen), state, started: true, ..Known::default() }
     }
@@ -63,12 +65,12 @@ impl Known {
             return Some((Change::Pinned, Vec::new()));
         }
         if pin {
-            // Also a text that can't be read: the next process is to fail on it too.
-            self.new_text = match &found {
-                Found::Absent => Some(Remembered::Absent),
-                Found::Text(text) => Some(Remembered::Text(text.clone())),
-                Found::Refused(_) => None,
-            };
+            // Also what can't be read: the next process is to fail on it too.
+            self.new_text = Some(match &found {
+                Found::Absent => Remembered::Absent,
+                Found::Text(text) => Remembered::Text(text.clone()),
+                Found::Refused(why) => Remembered::Refused(why.clone()),
+            });
         }
         match found {
             Found::Absent => match &self.state {
@@ -81,6 +83,11 @@ impl Known {
                 Err(unreadable) => self.spoilt(unreadable.on_failure, unreadable.problems),
             }),
         }
+    }
+
+    /// Whether it was ever looked at.
+    pub(super) fn is_seen(&self) -> bool {
+        self.seen.is_some()
     }
 
     /// What is in force of it.

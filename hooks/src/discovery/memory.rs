@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Remembered {
     /// There was none when hooks were pinned.
     Absent,
+    /// Something that is not read when hooks were pinned, and why.
+    Refused(String),
     /// This one.
     Text(String),
 }

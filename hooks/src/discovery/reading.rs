@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
-use super::{Folder, Root};
+use super::{Folder, Owner, Root};
 use crate::compile::MAX_FILE_BYTES;
 
 /// Within each folder that is looked at.
@@ -46,6 +46,14 @@ impl Place {
         match self {
             Place::Operator(path) => path.display().to_string().escape_debug().to_string(),
             Place::Sandbox(folder) => format!("{}/{FILE}", folder.inside.escape_debug()),
+        }
+    }
+
+    /// Who writes it.
+    pub(super) fn owner(&self) -> Owner {
+        match self {
+            Place::Operator(_) => Owner::Operator,
+            Place::Sandbox(_) => Owner::Sandbox,
         }
     }
 

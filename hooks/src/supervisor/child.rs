@@ -1,5 +1,6 @@
 //! How is the command itself started? With its own session and nothing of its supervisor.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
-use nix::unistd::{Pid, getpid, getppid, setsid};
+use nix::unistd::{Pid, chdir, getpid, getppid, setsid};
 
 use super::control::Job;
 use super::limits;
@@ -18,13 +19,15 @@ use super::limits;
 pub(super) fn start(job: &Job, stdin: OwnedFd) -> io::Result<Pid> {
     let supervisor = getpid();
     let limits = limits::read()?;
+    // A NUL names no folder, and neither does the empty text.
+    let directory = CString::new(job.directory.as_str()).unwrap_or_default();
     let mut command = Command::new("/bin/sh");
     command
         .arg("-c")
         .arg(&job.command)
         .env_clear()
         .envs(job.env.iter().map(|(name, value)| (name, value)));
-    command.current_dir(&job.directory).stdin(Stdio::from(stdin));
+    command.stdin(Stdio::from(stdin));
     // SAFETY: the closure runs in the forked child of a process with one thread, so that no lock
     // can be held by a thread that is not there; it makes system calls and allocates nothing.
     unsafe {
@@ -36,6 +39,8 @@ pub(super) fn start(job: &Job, stdin: OwnedFd) -> io::Result<Pid> {
             give_up_capabilities()?;
             prctl::set_no_new_privs()?;
             close_others()?;
+            // As the command may: it may be gone, or closed to the command's user.
+            chdir(directory.as_c_str()).or_else(|_| chdir(c"/"))?;
             prctl::set_pdeathsig(Signal::SIGKILL)?;
             // The supervisor may have died before the line above; then nobody would watch.
             if getppid() == supervisor { Ok(()) } else { Err(Errno::ESRCH.into()) }

@@ -16,7 +16,7 @@ use crate::sandbox::Sandbox;
 /// Above the largest command of a hooks file, with its variables.
 const MAX_JOB: u32 = 16 << 20;
 
-/// Stdin, a process, and one namespace of each kind.
+/// Stdin, a process, its root, and one namespace of each kind.
 const MAX_DESCRIPTORS: usize = 10;
 
 /// What is to run.
@@ -24,7 +24,7 @@ const MAX_DESCRIPTORS: usize = 10;
 pub(crate) struct Job {
     /// For `/bin/sh -c`.
     pub(crate) command: String,
-    /// Where.
+    /// Where; in `/` if that can't be.
     pub(crate) directory: String,
     /// All of its environment.
     pub(crate) env: Vec<(String, String)>,
@@ -77,6 +77,7 @@ impl Gateway {
         let mut descriptors: Vec<RawFd> = vec![stdin.as_raw_fd()];
         if let Some(sandbox) = enter {
             descriptors.push(sandbox.process().as_raw_fd());
+            descriptors.push(sandbox.root_folder().as_raw_fd());
             for (kind, namespace) in sandbox.namespaces() {
                 job.enter.push(kind.bits());
                 descriptors.push(namespace.as_raw_fd());
@@ -137,8 +138,17 @@ pub(super) struct Supervisor(UnixStream);
 pub(super) struct Received {
     pub(super) job: Job,
     pub(super) stdin: OwnedFd,
-    /// The process whose sandbox it is, with the namespaces to enter.
-    pub(super) sandbox: Option<(OwnedFd, Vec<OwnedFd>)>,
+    pub(super) sandbox: Option<Inside>,
+}
+
+/// What to enter.
+pub(super) struct Inside {
+    /// The process whose sandbox it is.
+    pub(super) process: OwnedFd,
+    /// Its root folder.
+    pub(super) root: OwnedFd,
+    /// Of the kinds that the job says.
+    pub(super) namespaces: Vec<OwnedFd>,
 }
 
 impl Supervisor {
@@ -154,7 +164,13 @@ impl Supervisor {
         socket.read_exact(&mut job)?;
         let mut descriptors = descriptors.into_iter();
         let stdin = descriptors.next().ok_or(io::ErrorKind::InvalidData)?;
-        let sandbox = descriptors.next().map(|process| (process, descriptors.collect()));
+        let sandbox = match descriptors.next() {
+            Some(process) => {
+                let root = descriptors.next().ok_or(io::ErrorKind::InvalidData)?;
+                Some(Inside { process, root, namespaces: descriptors.collect() })
+            }
+            None => None,
+        };
         let received = Received { job: serde_json::from_slice(&job)?, stdin, sandbox };
         Ok((Supervisor(socket), received))
     }

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Gid, Uid, fork, geteuid, setgroups, setresgid, setresuid};
+use nix::unistd::{
+    ForkResult, Gid, Uid, chdir, chroot, fchdir, fork, geteuid, setgroups, setresgid, setresuid,
+};
+
+use super::control::Inside;
 
 /// Which process one is after entering.
 pub(super) enum Side {
@@ -17,15 +21,11 @@ pub(super) enum Side {
     Outside,
 }
 
-/// Joins these namespaces, of the kinds in `kinds` and the user namespace first, as the user of
-/// `process`. A PID namespace is joined by children only (setns(2)), hence the fork.
+/// Joins the namespaces, of the kinds in `kinds` and the user namespace first, as the user of the
+/// process. A PID namespace is joined by children only (setns(2)), hence the fork.
 #[expect(unsafe_code, reason = "there is no safe fork")]
-pub(super) fn enter(
-    process: BorrowedFd<'_>,
-    kinds: &[i32],
-    namespaces: &[OwnedFd],
-) -> io::Result<Side> {
-    let pid = pid_of(process)?;
+pub(super) fn enter(inside: &Inside, kinds: &[i32]) -> io::Result<Side> {
+    let pid = pid_of(inside.process.as_fd())?;
     // The groups of the gateway's root mean something on the files that the sandbox sees. In a user
     // namespace that an ordinary user made they are that user's, and can't be given up.
     let is_forbidden =
@@ -34,7 +34,7 @@ pub(super) fn enter(
         setgroups(&[])?;
     }
     let mut ids = None;
-    for (kind, namespace) in kinds.iter().zip(namespaces) {
+    for (kind, namespace) in kinds.iter().zip(&inside.namespaces) {
         setns(namespace, CloneFlags::from_bits_truncate(*kind))?;
         if ids.is_none() {
             // Read now: /proc says ids as the reader's user namespace has them.
@@ -42,6 +42,11 @@ pub(super) fn enter(
         }
     }
     let (user, group) = ids.ok_or(Errno::EINVAL)?;
+    // The root of a mount namespace is not that of every process in it: one may have called
+    // chroot(2), and what lies beside its root is not the sandbox's.
+    fchdir(&inside.root)?;
+    chroot(".")?;
+    chdir("/")?;
     // The capabilities that came with the user namespace are lost here, or given up before exec.
     setresgid(group, group, group)?;
     setresuid(user, user, user)?;

@@ -41,8 +41,9 @@ impl TunnelTarget {
     }
 }
 
-/// One request's head, reconciled and without connection fields.
-#[derive(Clone, Debug)]
+/// One request's head, reconciled and without connection fields. Not to be shown: the value of a
+/// credential may be in its target.
+#[derive(Clone)]
 pub(crate) struct RequestHead {
     pub(super) parts: Parts,
     pub(super) destination: Destination,

@@ -47,7 +47,8 @@ pub(crate) fn remove_spellings(headers: &mut HeaderMap, name: &HeaderName) {
     }
 }
 
-fn are_twins(one: &HeaderName, other: &HeaderName) -> bool {
+/// Whether an origin may take both names for one.
+pub(crate) fn are_twins(one: &HeaderName, other: &HeaderName) -> bool {
     let (one, other) = (one.as_str(), other.as_str());
     let letter = |byte: u8| if byte == b'_' { b'-' } else { byte };
     one.len() == other.len() && one.bytes().map(letter).eq(other.bytes().map(letter))

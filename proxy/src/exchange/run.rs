@@ -71,8 +71,8 @@ pub(crate) async fn attempt(
     let Sent { outcome, upload } = match again {
         None => dispatch(gateway, environment, permit, body, &mut record).await,
         Some(again) => {
-            let permits = [permit, *again];
-            Box::pin(dispatch_again(gateway, environment, permits, body, &mut record)).await
+            let both = (permit, *again);
+            Box::pin(dispatch_again(gateway, environment, both, body, &mut record)).await
         }
     };
     match outcome {
@@ -90,8 +90,9 @@ pub(crate) async fn attempt(
 /// A request that may be sent.
 struct Permitted {
     permit: RequestPermit,
-    /// The same once more, where an origin that refuses it may be sent another token.
-    again: Option<Box<RequestPermit>>,
+    /// The request once more, where an origin that refuses it may be sent another token. It is
+    /// judged again then: what is in force may be something else by that time.
+    again: Option<Box<RequestHead>>,
     /// For what goes on after its answer.
     asked: Option<Asked>,
 }
@@ -115,7 +116,8 @@ async fn permit(
         return Ok(Permitted { permit, again: None, asked });
     }
     // Only what has no body can be sent a second time.
-    let again = (permit.may_be_renewed() && body.is_end_stream()).then(|| Box::new(permit.copy()));
+    let may_be_renewed = permit.may_be_renewed() && body.is_end_stream();
+    let again = may_be_renewed.then(|| Box::new(permit.head().clone()));
     // Boxed: most requests need none of it.
     let equipping = gate::equip(permit, gateway.credentials(), environment, record);
     let permit = Box::pin(equipping).await?;
@@ -147,16 +149,15 @@ async fn dispatch(
     Sent { outcome, upload }
 }
 
-/// Sends the second of `permits` when the origin refuses the first for its token, and there is
-/// another one. Whatever the answer to that is, it is the client's.
+/// Sends the request once more when the origin refuses it for its token, there is another one, and
+/// it may leave still. Whatever the answer to that is, it is the client's.
 async fn dispatch_again(
     gateway: &Gateway,
     environment: &Arc<Environment>,
-    permits: [RequestPermit; 2],
+    (first, head): (RequestPermit, RequestHead),
     body: Upload,
     record: &mut Record,
 ) -> Sent {
-    let [first, second] = permits;
     let applied = SmallVec::<[Applied; 1]>::from(first.applied());
     let sent = dispatch(gateway, environment, first, body, record).await;
     let is_refused =
@@ -166,7 +167,11 @@ async fn dispatch_again(
     {
         return sent;
     }
-    match gate::equip(second, gateway.credentials(), environment, record).await {
+    let equipped = match gate::permit(head, environment, record) {
+        Ok(second) => gate::equip(second, gateway.credentials(), environment, record).await,
+        Err(denial) => Err(denial),
+    };
+    match equipped {
         Ok(permit) => {
             drop(sent);
             dispatch(gateway, environment, permit, Upload::from(Bytes::new()), record).await

@@ -7,7 +7,8 @@
 
 use http::{HeaderName, HeaderValue, Method};
 use outgate_credentials::{
-    Asking, Carrier, Credentials, Parameter, Substituted, holds_placeholders, without_parameter,
+    Applied, Asking, Carrier, Credentials, Parameter, Substituted, Used, holds_placeholders,
+    without_parameter,
 };
 use outgate_policy::{CredentialId, Denial, Named, Reason, RequestVerdict, Scheme, Strip};
 use smallvec::SmallVec;
@@ -15,7 +16,7 @@ use smallvec::SmallVec;
 use super::RequestPermit;
 use crate::audit::Record;
 use crate::exchange::RequestHead;
-use crate::exchange::inject::remove_spellings;
+use crate::exchange::inject::{are_twins, remove_spellings};
 use crate::snapshot::Environment;
 
 /// Completes `permit`, and notes in its record what is put on it.
@@ -35,6 +36,10 @@ pub(crate) async fn equip(
     for (name, _) in &permit.verdict.headers {
         remove_spellings(permit.head.headers_mut(), name);
     }
+    for parameter in &parameters {
+        let target = parameter.unset(permit.head.target());
+        permit.head.set_target(target);
+    }
     let mut changed = SmallVec::<[HeaderName; 2]>::new();
     if holds_placeholders(permit.head.headers(), permit.head.target()) {
         changed = substitute(&mut permit, credentials, environment).await?.headers;
@@ -51,17 +56,33 @@ pub(crate) async fn equip(
     Ok(permit)
 }
 
-/// Merges what credentials set with what the entries' own headers are: the more specific entry
-/// wins. Returns the query's part.
+/// Merges what credentials set with what the entries' own headers are. Returns the query's part.
 fn settle(permit: &mut RequestPermit) -> SmallVec<[Parameter; 1]> {
     let own = std::mem::take(&mut permit.verdict.headers);
+    let Settled { headers, parameters, used } =
+        merge(own, &permit.applied, &permit.verdict.credentials);
+    permit.verdict.headers = headers;
+    permit.used.extend(used);
+    parameters
+}
+
+/// What is set on a request, each name once.
+struct Settled {
+    headers: Vec<(HeaderName, HeaderValue)>,
+    parameters: SmallVec<[Parameter; 1]>,
+    used: Used,
+}
+
+/// The more specific entry wins, also over a name that an origin may take for its own.
+fn merge(own: Vec<(HeaderName, HeaderValue)>, applied: &[Applied], named: &[Named]) -> Settled {
     let mut set: Vec<(HeaderName, HeaderValue)> = Vec::with_capacity(own.len() + 1);
     let mut parameters: SmallVec<[Parameter; 1]> = SmallVec::new();
-    for (applied, Named { behind, .. }) in permit.applied.iter().zip(&permit.verdict.credentials) {
+    let mut used = Used::new();
+    for (applied, Named { behind, .. }) in applied.iter().zip(named) {
         let is_new = match &applied.carrier {
             Carrier::Header(name, value) => {
                 let mut stronger = own.iter().take(*behind).chain(&set);
-                let is_new = stronger.all(|(other, _)| other != name);
+                let is_new = stronger.all(|(other, _)| !are_twins(other, name));
                 if is_new {
                     set.push((name.clone(), value.clone()));
                 }
@@ -76,14 +97,13 @@ fn settle(permit: &mut RequestPermit) -> SmallVec<[Parameter; 1]> {
             }
         };
         if is_new {
-            permit.used.push(applied.used.clone());
+            used.push(applied.used.clone());
         }
     }
-    let weaker = |name: &HeaderName| set.iter().any(|(other, _)| other == name);
+    let weaker = |name: &HeaderName| set.iter().any(|(other, _)| are_twins(other, name));
     let mut headers: Vec<_> = own.into_iter().filter(|(name, _)| !weaker(name)).collect();
     headers.append(&mut set);
-    permit.verdict.headers = headers;
-    parameters
+    Settled { headers, parameters, used }
 }
 
 fn strip(head: &mut RequestHead, strips: &[Strip]) {
@@ -139,4 +159,26 @@ fn refuse_unsafe(head: &RequestHead, verdict: &RequestVerdict) -> Result<(), Den
         return Err(Denial::new(Reason::InjectionNeedsTls, message));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_specific_entry_wins_over_every_spelling_of_its_header() {
+        let id = CredentialId::parse("weak").expect("an id");
+        let ours = |name: &'static str, value: &'static str| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        let (name, value) = ours("x-api-key", "credential");
+        let applied = [Applied { used: (id.clone(), 1), carrier: Carrier::Header(name, value) }];
+        let own = || vec![ours("x_api_key", "entry")];
+        let stronger = merge(own(), &applied, &[Named { id: id.clone(), behind: 1 }]);
+        assert_eq!(stronger.headers, own());
+        assert!(stronger.used.is_empty());
+        let weaker = merge(own(), &applied, &[Named { id, behind: 0 }]);
+        assert_eq!(weaker.headers, [ours("x-api-key", "credential")]);
+        assert_eq!(weaker.used.len(), 1);
+    }
 }

@@ -11,6 +11,9 @@ use super::prefixed::Prefixed;
 const LONGEST: usize = 32;
 /// RFC 9113 §3.4, as far as it differs from any HTTP/1 request line.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+/// RFC 4253 §4.2. With a comment behind the version it would look like a method and a blank, and the
+/// client would be kept waiting for the rest of a request.
+const SSH: &[u8] = b"SSH-";
 /// RFC 8446 §5.1: the content type of a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -57,6 +60,9 @@ fn classify(seen: &[u8]) -> Option<Protocol> {
     if seen.starts_with(HTTP2_PREFACE) {
         return Some(Protocol::Http2);
     }
+    if seen.starts_with(SSH) {
+        return Some(Protocol::Other);
+    }
     // hyper tolerates empty lines before a request (RFC 9112 §2.2).
     let line = seen.trim_ascii_start();
     match line.iter().position(|b| !is_token(*b)) {
@@ -86,6 +92,7 @@ mod tests {
             (b"PRI * HTTP/2.0\r\n\r\nSM", Some(Protocol::Http2)),
             (b"PRI / HTTP/1.1\r\n", Some(Protocol::Http1)),
             (b"SSH-2.0-OpenSSH_9\r\n", Some(Protocol::Other)),
+            (b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", Some(Protocol::Other)),
             (b"\x00\x01", Some(Protocol::Other)),
             (b"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", Some(Protocol::Other)),
             (b"GE", None),

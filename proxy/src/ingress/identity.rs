@@ -13,6 +13,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{HeaderMap, PROXY_AUTHORIZATION};
+use ipnet::IpNet;
 use outgate_policy::EnvironmentId;
 
 use self::clients::Ways;
@@ -91,6 +92,11 @@ impl Environments {
     /// The environment of this id.
     pub fn get(&self, id: &EnvironmentId) -> Option<&Arc<Environment>> {
         self.known(id).map(|known| &known.environment)
+    }
+
+    /// An environment with clients that come from an address of `block`.
+    pub fn overlapping(&self, block: &IpNet) -> Option<&Arc<Environment>> {
+        self.ways.overlapping(block)
     }
 
     /// Whether clients of this environment, or without one of any, can prove whose they are, on a

@@ -97,6 +97,11 @@ fn a_no_has_googles_form_and_repeats_no_value() {
             ("GET", "credentials?page_size=x", json!(null), 400, "INVALID_ARGUMENT"),
             ("DELETE", "credentials/x", json!(null), 404, "NOT_FOUND"),
             ("PUT", "credentials/a", json!(null), 404, "NOT_FOUND"),
+            ("PUT", "credentials", json!(null), 404, "NOT_FOUND"),
+            ("PUT", "environments", json!(null), 404, "NOT_FOUND"),
+            ("GET", "credentials/%ff", json!(null), 400, "INVALID_ARGUMENT"),
+            ("GET", "environments/%ff", json!(null), 400, "INVALID_ARGUMENT"),
+            ("POST", "credentials", json!(" ".repeat(8 << 20)), 413, "INVALID_ARGUMENT"),
             ("GET", "environments/x", json!(null), 404, "NOT_FOUND"),
             ("POST", "environments", json!({"environment_id": "a"}), 400, "INVALID_ARGUMENT"),
             (
@@ -170,6 +175,35 @@ fn an_environment_made_here_is_in_force_at_once_and_after_a_restart() {
         let seen = origin.requests();
         assert!(seen.iter().all(|one| one.header("authorization") == Some(secret.as_str())));
         assert_eq!(seen.len(), 3);
+    });
+}
+
+#[test]
+fn addresses_that_are_another_environment_s_are_refused() {
+    isolated(|| {
+        let world = world!();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("one.json");
+        std::fs::write(&path, "{}").expect("writable");
+        let file =
+            format!("[[environment]]\nfile = {path:?}\nsource_addresses = [\"10.20.0.0/24\"]\n");
+        let gateway = world.gateway_builder().configuration(&file).start();
+        let made = |blocks: &[&str]| {
+            ask(&gateway, "POST", "environments", &json!({"source_addresses": blocks}))
+        };
+        assert_eq!(made(&["10.21.0.0/30"]).status, 200);
+        for blocks in [&["10.20.0.7"][..], &["10.20.0.0/16"], &["10.22.0.1", "10.21.0.2"]] {
+            let refused = made(blocks);
+            assert_eq!(refused.status, 409, "{blocks:?}: {}", refused.text());
+            assert_eq!(refused.json()["error"]["status"], "ALREADY_EXISTS");
+        }
+        assert_eq!(made(&["0.0.0.0/0"]).status, 400);
+        assert_eq!(made(&["10.21.0.4"]).status, 200);
+        let both = std::thread::scope(|scope| {
+            let asking = [(), ()].map(|()| scope.spawn(|| made(&["10.23.0.1"]).status));
+            asking.map(|one| one.join().expect("no panic"))
+        });
+        assert_eq!(both.iter().sum::<u16>(), 200 + 409, "one of two at the same time");
     });
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use outgate_tests::command::{Finished, clean, run};
 use outgate_tests::prelude::*;
+use outgate_tests::pty::Terminal;
 
 fn credentials(state: &std::path::Path, arguments: &[&str], input: &str) -> Finished {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outgate"));
@@ -90,5 +91,25 @@ fn a_command_in_a_sandbox_has_the_placeholder_and_its_origin_the_value() {
         assert!(finished.text().contains("API_KEY=ogph"), "{finished:?}");
         assert_secret_absent(finished.text(), &value);
         assert_eq!(origin.requests()[0].header("x-key"), Some(value.as_str()));
+    });
+}
+
+#[test]
+fn a_terminal_shows_what_is_typed_again_after_an_interrupt_at_the_prompt() {
+    isolated(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-i").env("PS1", "$ ").env_remove("ENV").current_dir("/");
+        let mut shell = Terminal::start(&mut shell);
+        shell.expect("$ ");
+        let (program, state) = (env!("CARGO_BIN_EXE_outgate"), folder.path().display());
+        let create = "credentials create main --type bearer_token --state-dir";
+        shell.press(&format!("{program} {create} {state}\n"));
+        shell.expect("token (not shown): ");
+        shell.press("\x03");
+        shell.expect("$ ");
+        shell.press("echo code-$?; stty -a\n");
+        shell.expect("code-130");
+        shell.expect(" echo ");
     });
 }

@@ -1,13 +1,13 @@
 //! Are access tokens got once, in secret, and from nowhere but the token endpoint?
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use outgate_tests::origin::Script;
 use outgate_tests::prelude::*;
 
-use super::scene::store;
+use super::scene::{Made, done, store};
 
 fn environment() -> serde_json::Value {
     json!({"network": {"allowlist": [{"domain": "api.example.com", "credential": "main"}]}})
@@ -81,6 +81,40 @@ fn many_requests_make_one_call_and_a_refused_token_is_replaced_once() {
             assert_secret_absent(gateway.output(), secret);
         }
         assert!(!gateway.output().contains("access-1"));
+    });
+}
+
+#[test]
+fn a_request_that_may_not_leave_any_more_is_not_sent_again_with_another_token() {
+    isolated(|| {
+        let world = world!();
+        world.name("auth.example.test", "11.22.33.77");
+        let calls = Arc::new(AtomicUsize::new(0));
+        let _auth = world.https("auth.example.test").script(endpoint(Arc::clone(&calls))).start();
+        let (seen, first) = mpsc::channel();
+        let (withdrawn, wait) = mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let refuse: Box<Script> = Box::new(move |connection: &mut Connection| {
+            while connection.request().is_some() {
+                seen.send(()).expect("the test waits");
+                let wait = wait.lock().expect("nobody else waits");
+                wait.recv_timeout(Duration::from_secs(60)).expect("the policy changes");
+                connection.send(answer("401 Unauthorized", "{}"));
+            }
+        });
+        let api = world.https("api.example.com").script(refuse).start();
+        let gateway = world.gateway_builder().start();
+        store(&gateway, &oauth2("secret", "refresh"));
+        let made = Made::new(&gateway, &environment());
+        let asking = made.curl("https://api.example.com/").start();
+        first.recv_timeout(Duration::from_secs(60)).expect("it is sent once");
+        let none = json!({"network": {"allowlist": [{"domain": "other.example.com"}]}});
+        done(&gateway, "PATCH", &format!("environments/{}", made.id()), &none);
+        withdrawn.send(()).expect("the origin waits");
+        drop(withdrawn);
+        assert_eq!(asking.wait().status, 401);
+        assert_eq!(api.requests().len(), 1);
+        assert_eq!(calls.load(Ordering::SeqCst), 1, "nor is a token got for it");
     });
 }
 

@@ -2,7 +2,7 @@
 
 use outgate_tests::prelude::*;
 
-use super::scene::{done, store};
+use super::scene::{Made, done, store};
 
 fn environment() -> serde_json::Value {
     json!({"environment_id": "e1", "network": {"allowlist": [
@@ -103,6 +103,30 @@ fn a_websocket_begun_with_a_credential_that_is_gone_is_closed_within_a_second() 
         assert_eq!(client.read_exact(10), b"still here");
         done(&gateway, "PATCH", "credentials/main", &json!({"password": "q"}));
         assert!(client.is_closed());
+    });
+}
+
+#[test]
+fn a_parameter_that_is_replaced_is_not_looked_at_for_placeholders() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https("api.example.com").respond(scripts::ok("yes")).start();
+        let gateway = world.gateway_builder().start();
+        store(&gateway, &json!({"id": "main", "type": "api_key_query", "name": "key", "key": "k"}));
+        let entry = json!({"domain": "api.example.com", "credential": "main"});
+        let made = Made::new(&gateway, &json!({"network": {"allowlist": [entry]}}));
+        let variable = json!({"id": "var", "type": "environment_variable", "value": "v",
+                              "injection_location": ["query"]});
+        store(&gateway, &variable);
+        let other = json!({"env": {"KEY": {"credential": "var"}}});
+        let foreign = Made::new(&gateway, &other).placeholder("KEY");
+        let ask = |query: &str| {
+            made.curl(&format!("https://api.example.com/p?{query}={foreign}&x=1")).run()
+        };
+        assert_eq!(ask("key").status, 200);
+        assert_eq!(ask("other").status, 403);
+        assert_eq!(origin.requests()[0].head.start_line, "GET /p?x=1&key=k HTTP/1.1");
+        assert_eq!(origin.requests().len(), 1);
     });
 }
 

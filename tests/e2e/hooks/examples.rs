@@ -26,6 +26,15 @@ fn the_privacy_gate_lets_the_agent_go_on_with_a_public_path() {
         assert_eq!(only(&denied), "deny");
         assert!(denied["reason"].as_str().is_some_and(|reason| reason.contains("/public/")));
         assert_eq!(only(&place.ask(&view("/public/prices.csv"))), "allow");
+        assert_eq!(only(&place.ask(&view("/private"))), "deny");
+        for path in
+            [r"\/private\/x", r"/\u0070rivate/x", r"\u002fprivate\u002Fx", "/public/../private/x"]
+        {
+            let call = format!(
+                r#"{{"tool_call": {{"name": "view_file", "args": {{"path": "{path}"}}}}}}"#
+            );
+            assert_eq!(place.hook("pre", &call).code(), 2, "{path}");
+        }
     });
 }
 

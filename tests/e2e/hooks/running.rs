@@ -4,7 +4,7 @@ use outgate_tests::prelude::*;
 use outgate_tests::run::processes_with;
 use outgate_tests::wait::SOON;
 
-use super::scene::{Place, closed, only, telling, view};
+use super::scene::{Place, before_every_call, closed, only, telling, view};
 
 /// A number that no other process of the machine sleeps for.
 const LONG: &str = "86399";
@@ -36,6 +36,19 @@ fn a_file_that_the_command_changes_counts_from_the_next_event() {
         assert_eq!(only(&place.ask(&view("/x"))), "allow");
         place.write("root/.agents/hooks.json", "{\"gate\": {}");
         assert_eq!(only(&place.ask(&view("/x"))), "allow");
+    });
+}
+
+#[test]
+fn what_the_command_writes_first_is_not_what_is_pinned() {
+    isolated(|| {
+        let place = Place::new(&world!(), &closed());
+        place.write("outgate.toml", "[hooks]\npin = true\n");
+        let deny = json!({"type": "command", "command": "echo '{\"decision\": \"deny\"}'"});
+        place.write("written.json", &before_every_call(&deny).to_string());
+        let _running = place.run("mkdir .agents; cp written.json .agents/hooks.json; touch here");
+        assert!(place.comes("here"), "the command runs");
+        assert_eq!(place.ask(&view("/x"))["outcomes"], json!([]));
     });
 }
 

@@ -101,9 +101,9 @@ impl Load {
     fn connections(&self) {
         let asks = question("secret.evil.example.test", RecordType::A);
         let ports = [22, 53, 80, 443, 853, 6379, 8080, 8081, 65535];
-        for number in 0.. {
-            let stranger = Ipv4Addr::from(0x0b43_0000 | (number & 0xffff));
-            let port = ports[number as usize % ports.len()];
+        for number in (0..=u16::MAX).cycle() {
+            let stranger = Ipv4Addr::from(0x0b43_0000 | u32::from(number));
+            let port = ports[usize::from(number) % ports.len()];
             for to in [format!("{stranger}:{port}"), format!("[2a00:67::{number:x}]:{port}")] {
                 let to: SocketAddr = to.parse().expect("an address and a port");
                 // Whether it is taken, refused or cut is the gateway's business at this moment.

@@ -31,8 +31,9 @@ pub(super) fn network(said: &Document, mut network: Document) -> Result<Document
 }
 
 fn fill(entry: &mut Document, before: &[Document], index: usize) -> Result<(), Refusal> {
-    let same =
-        before.iter().find(|old| SAME.iter().all(|key| field(old, key) == field(entry, key)));
+    let is_same = |old: &&Document| SAME.iter().all(|key| field(old, key) == field(entry, key));
+    // Several may be the same; of these the last one's value is what goes out.
+    let same: Vec<&Document> = before.iter().rev().filter(is_same).collect();
     let Document::Object(fields) = entry else { return Ok(()) };
     let transforms = fields.iter_mut().filter(|(key, _)| key == "transform");
     for (_, transform) in transforms {
@@ -41,7 +42,7 @@ fn fill(entry: &mut Document, before: &[Document], index: usize) -> Result<(), R
                 if *value != Document::Null {
                     continue;
                 }
-                let kept = same.and_then(|old| value_of(old, name)).ok_or_else(|| {
+                let kept = same.iter().find_map(|old| value_of(old, name)).ok_or_else(|| {
                     Refusal::invalid(format!(
                         "network.allowlist[{index}].transform.{}: null keeps a value, and there is \
                          none to keep",
@@ -119,6 +120,20 @@ mod tests {
             kept,
             r#"{"env":{},"network":{"allowlist":[{"domain":"a.test","transform":[{"authorization":"one"}]},{"domain":"a.test","methods":["POST"],"transform":{"X":"three","Y":"new"}}]}}"#
         );
+    }
+
+    #[test]
+    fn a_null_keeps_the_last_value_of_several_entries_that_are_the_same() {
+        let said = document(
+            r#"{"network": {"allowlist": [{"domain": "a.test", "transform": {"X": "1", "Y": "2"}},
+                {"domain": "a.test", "transform": {"X": "3"}},
+                {"domain": "a.test", "transform": {"Z": "4"}}]}}"#,
+        );
+        let new = document(
+            r#"{"allowlist": [{"domain": "a.test", "transform": {"X": null, "Y": null, "Z": null}}]}"#,
+        );
+        let kept = serde_json::to_string(&network(&said, new).unwrap()).unwrap();
+        assert!(kept.contains(r#"{"X":"3","Y":"2","Z":"4"}"#), "{kept}");
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::super::answer::{Refusal, time};
 use super::field;
 use crate::environments::Made;
 
+/// Of a sandbox: a few addresses of each family.
+const MOST_BLOCKS: usize = 128;
+
 /// What a POST says.
 pub(super) struct Said {
     /// The fields of an environment file.
@@ -57,13 +60,18 @@ fn read_blocks(blocks: &Document) -> Result<Vec<IpNet>, Refusal> {
     let refused =
         || Refusal::invalid("source_addresses: a list of addresses or blocks, as \"10.20.0.2/32\"");
     let Document::Array(blocks) = blocks else { return Err(refused()) };
+    if blocks.len() > MOST_BLOCKS {
+        return Err(Refusal::invalid(format!("source_addresses: at most {MOST_BLOCKS}")));
+    }
     let block = |block: &Document| match block {
         Document::String(text) => text
             .parse::<IpNet>()
             .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
             .ok()
             // Bits behind the mask would be a mistake that nobody sees.
-            .filter(|block| block.trunc() == *block),
+            .filter(|block| block.trunc() == *block)
+            // Everybody is no sandbox.
+            .filter(|block| block.prefix_len() > 0),
         _ => None,
     };
     blocks.iter().map(|one| block(one).ok_or_else(refused)).collect()
@@ -162,6 +170,9 @@ mod tests {
             r#"{"source_addresses": "10.0.0.1"}"#,
             r#"{"source_addresses": ["10.0.0.1/24"]}"#,
             r#"{"source_addresses": [1]}"#,
+            r#"{"source_addresses": ["0.0.0.0/0"]}"#,
+            r#"{"source_addresses": ["::/0"]}"#,
+            &format!(r#"{{"source_addresses": ["10.0.0.1"{}]}}"#, r#", "10.0.0.1""#.repeat(128)),
             r#"{"environment_id": "a"}"#,
             r#"{"id": "a"}"#,
             r#"{"from_environment": "a"}"#,

@@ -80,6 +80,13 @@ impl Ways {
         self.0.sort_by_key(|way| std::cmp::Reverse(way.block.map(|block| block.prefix_len())));
     }
 
+    /// Whose clients come from an address of `block` too.
+    pub(super) fn overlapping(&self, block: &IpNet) -> Option<&Arc<Environment>> {
+        let overlaps = |other: &IpNet| other.contains(block) || block.contains(other);
+        let found = self.0.iter().find(|way| way.block.as_ref().is_some_and(overlaps));
+        found.map(|way| &way.environment)
+    }
+
     /// Where a connection of `client` belongs. Who comes in by an interface that some environment
     /// names belongs to one that names it, or to nobody: an address can be made up, the interface
     /// can't.
