@@ -108,10 +108,23 @@ impl Ways {
             way.interface == claimed && way.block.is_none_or(|block| block.contains(&client))
         };
         match (self.0.iter().find(leads), claimed.is_some()) {
+            // A file of later and an environment of the API may say the same: then neither proves it.
+            (Some(way), _) if self.0.iter().any(|other| way.contradicts(other)) => {
+                Err(Unidentified)
+            }
             (Some(way), _) => Ok(Some(&way.environment)),
             (None, true) => Err(Unidentified),
             (None, false) => Ok(None),
         }
+    }
+}
+
+impl Way {
+    /// Whether the same connections lead to another environment by it.
+    fn contradicts(&self, other: &Way) -> bool {
+        self.block == other.block
+            && self.interface == other.interface
+            && !Arc::ptr_eq(&self.environment, &other.environment)
     }
 }
 

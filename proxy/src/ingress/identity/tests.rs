@@ -111,6 +111,18 @@ fn the_narrower_block_decides() {
 }
 
 #[test]
+fn a_block_of_two_environments_is_nobody_s() {
+    let same = || by_address(&["10.1.0.0/16"]);
+    let all = [("one", same()), ("two", same()), ("wide", by_address(&["10.0.0.0/8"]))];
+    let all = environments(&all);
+    assert_eq!(whose(&all, Ownership::Nobody, true, "10.1.2.3"), "!");
+    assert_eq!(whose(&all, Ownership::Nobody, true, "10.2.2.3"), "wide");
+    let twice =
+        environments(&[("one", by_interface(c"lo", &[])), ("two", by_interface(c"lo", &[]))]);
+    assert_eq!(whose(&twice, Ownership::Nobody, true, "10.1.2.3"), "!");
+}
+
+#[test]
 fn an_interface_that_is_somebody_s_lets_nobody_else_in() {
     let mine = by_interface(c"lo", &["10.1.0.0/16"]);
     let other = by_address(&["10.0.0.0/8", "10.1.2.3/32"]);
