@@ -104,6 +104,20 @@ pub enum CertsError {
         /// The key file.
         key: PathBuf,
     },
+    /// A client's key belongs to another certificate, or one of the two is damaged.
+    #[error("{} is not the key of {}: name two files that belong together", key.display(), certificate.display())]
+    KeyOfAnother {
+        /// The certificate file.
+        certificate: PathBuf,
+        /// The key file.
+        key: PathBuf,
+    },
+    /// A client's key is of a kind that TLS has no use for.
+    #[error("the key in {} is of no kind that can be used: use EC P-256, EC P-384, Ed25519 or RSA of 2048 bits or more", path.display())]
+    UnusableKey {
+        /// The file.
+        path: PathBuf,
+    },
     /// The CA is no longer valid.
     #[error(
         "the CA in {} has expired: renew it, or make a new one with `outgate ca new` (clients must then trust that one)",

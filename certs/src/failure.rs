@@ -18,6 +18,27 @@ pub fn failure_class(error: &io::Error) -> &'static str {
     }
 }
 
+/// The class, where an origin has thought again: TLS 1.3 lets a client go on before its certificate
+/// is looked at, so that a no to it, or to none, comes in place of an answer.
+pub fn client_refused(error: &io::Error) -> Option<&'static str> {
+    use AlertDescription as Alert;
+    match tls_error(error)? {
+        rustls::Error::AlertReceived(Alert::CertificateRequired) => {
+            Some("client_certificate_required")
+        }
+        rustls::Error::AlertReceived(
+            Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied,
+        ) => Some("client_certificate_refused"),
+        _ => None,
+    }
+}
+
 /// rustls' own error, however often it is wrapped.
 fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     let mut next = error.get_ref().map(|inner| inner as &(dyn Error + 'static));

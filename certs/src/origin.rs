@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, DEFAULT_VERSIONS, RootCertStore};
 use rustls_pki_types::CertificateDer;
 
 use crate::provider::provider;
-use crate::{CertsError, pem};
+use crate::{CertsError, OriginProfile, pem};
 
 /// Sessions kept per environment and TLS profile. An environment rarely talks to more origins at
 /// a time; each takes a few KiB.
@@ -115,13 +116,36 @@ impl OriginTls {
     /// # Errors
     /// `roots` is empty.
     pub fn new(roots: &OriginRoots, alpn: &[&[u8]]) -> Result<Self, CertsError> {
+        Self::under(&OriginProfile::default(), roots, alpn)
+    }
+
+    /// The same as `profile` has it; `roots` are believed where it names none.
+    ///
+    /// # Errors
+    /// There are no roots.
+    pub fn under(
+        profile: &OriginProfile,
+        roots: &OriginRoots,
+        alpn: &[&[u8]],
+    ) -> Result<Self, CertsError> {
+        let roots = profile.roots().unwrap_or(roots);
         if roots.is_empty() {
             return Err(CertsError::NoRoots);
         }
-        let mut config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots.store.clone())
-            .with_no_client_auth();
+        let versions = match profile.only_tls13() {
+            true => &[&TLS13][..],
+            false => DEFAULT_VERSIONS,
+        };
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(versions)?
+            .with_root_certificates(roots.store.clone());
+        let mut config = match profile.client() {
+            None => config.with_no_client_auth(),
+            Some(client) => {
+                let (chain, key) = client.chain_and_key();
+                config.with_client_auth_cert(chain, key)?
+            }
+        };
         config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
         config.enable_early_data = false;

@@ -5,7 +5,10 @@ mod support;
 use std::sync::Arc;
 
 use outgate_certs::{ClientTls, OriginRoots, bundle, failure_class, hashed};
-use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, ServerConnection};
+use rustls::{
+    ClientConfig, HandshakeKind, NamedGroup, ProtocolVersion, RootCertStore, ServerConnection,
+};
+use rustls_pki_types::CertificateDer;
 use support::{Gateway, World, client_trusting, handshake, long_name, server_name};
 
 #[test]
@@ -56,7 +59,7 @@ fn clients_resume_within_one_environment_only() {
 }
 
 fn only_tls_1_2(gateway: &Gateway) -> ClientConfig {
-    let mut roots = rustls::RootCertStore::empty();
+    let mut roots = RootCertStore::empty();
     let leaf = gateway.leaves.leaf(&server_name("any.example.test")).expect("a leaf");
     roots.add(leaf.cert[1].clone()).expect("the CA");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -148,4 +151,32 @@ fn certificates_of_one_subject_get_files_of_their_own() {
     assert_eq!([first_pem, second_pem], [&one.root.pem(), &other.root.pem()]);
     assert!(ca.ends_with(".0") && ca[..8] != first[..8], "{ca} {first}");
     assert_eq!(first.strip_suffix(".0"), second.strip_suffix(".1"));
+}
+
+#[test]
+fn the_hybrid_key_exchange_is_taken_from_clients_that_offer_it() {
+    let gateway = Gateway::new();
+    let agreed = |client: &Arc<ClientConfig>| {
+        let met = gateway.serve(client, "a.example.test");
+        met.client.negotiated_key_exchange_group().expect("a full handshake").name()
+    };
+    let mut client = (*gateway.client()).clone();
+    assert_eq!(agreed(&Arc::new(client.clone())), NamedGroup::X25519MLKEM768);
+    let mut provider = (**client.crypto_provider()).clone();
+    provider.kx_groups.retain(|group| group.name() == NamedGroup::X25519);
+    client = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots(&gateway))
+        .with_no_client_auth();
+    assert_eq!(agreed(&Arc::new(client)), NamedGroup::X25519);
+}
+
+fn roots(gateway: &Gateway) -> RootCertStore {
+    use rustls_pki_types::pem::PemObject;
+    let mut roots = RootCertStore::empty();
+    let pem = gateway.authority.certificate_pem();
+    let certificate = CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM");
+    roots.add(certificate).expect("a root");
+    roots
 }

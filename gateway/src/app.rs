@@ -94,6 +94,7 @@ impl App {
             credentials: credentials.clone(),
             audit,
             refusals: settings.connect_refusals.into(),
+            upstream: settings.upstream.open(&roots).map_err(Failure::start)?,
             captures_ipv6: sockets.listeners.iter().any(Listener::captures_ipv6),
         });
         let endpoints = TokenEndpoints::new(&gateway, rules.clone(), &roots);
@@ -101,6 +102,11 @@ impl App {
         credentials.connect(endpoints.clone());
         let own = sockets.addresses().chain([management.address()]);
         gateway.bound(own.filter_map(BindAddress::tcp).collect());
+        if gateway.is_its_own_upstream() {
+            return Err(Failure::start(
+                "[upstream] proxy is a listener of this gateway itself: nothing would ever leave",
+            ));
+        }
         let (metrics, ca) = (Metrics::new(), ca::certificate_path(&settings)?);
         let started = settings.clone();
         let loaded = Loaded { settings, rules, in_force, endpoints, problems };

@@ -12,7 +12,7 @@ mod document;
 mod environment;
 mod error;
 mod listeners;
-mod unsupported;
+mod upstream;
 
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,7 @@ use self::document::{AddressesSection, CaSection, Document, HooksSection, Kind, 
 pub(crate) use self::environment::{EnvironmentSource, KnownBy};
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::listeners::{ClientListener, Way};
+pub(crate) use self::upstream::UpstreamSettings;
 use crate::cli::ServeArgs;
 use crate::state_dir;
 use crate::surroundings::{KeyText, Surroundings};
@@ -48,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) store_key: StoreKeySource,
     /// PEM files trusted for origins besides the system's roots.
     pub(crate) origin_roots: Vec<PathBuf>,
+    /// How everything that leaves goes out.
+    pub(crate) upstream: UpstreamSettings,
     pub(crate) connect_refusals: ConnectRefusals,
     pub(crate) audit: AuditFile,
     pub(crate) hooks: HooksSettings,
@@ -120,6 +123,7 @@ impl Settings {
                 document.store.key_file.map(|path| folder.join(path)),
             ),
             origin_roots: origin_roots(args, document.origin.roots, folder),
+            upstream: document.upstream.resolve()?,
             connect_refusals: document.refusals.connect,
             audit: AuditFile::resolve(document.audit.file, folder),
             hooks: document.hooks.resolve(folder),
@@ -132,6 +136,14 @@ impl Settings {
     pub(crate) fn warn_of_dangers(&self) {
         for address in &self.addresses.dangerously_allow {
             tracing::warn!(%address, "[addresses] dangerously_allow opens it to every environment");
+        }
+        if let UpstreamSettings::Proxy(proxy) = &self.upstream
+            && proxy.dangerously_resolve
+        {
+            tracing::warn!(
+                "[upstream] dangerously_resolve_at_proxy: the proxy looks names up, so that an \
+                 allowed name may lead to any address it can reach"
+            );
         }
         if self.hooks.dangerously_on_host {
             tracing::warn!(
@@ -154,13 +166,14 @@ impl Settings {
             AuditFile::Path(path) => Some(path),
             AuditFile::Unsaid | AuditFile::Stderr => None,
         };
-        let key = self.ca.as_ref().map(|ca| &ca.key);
+        let ca = self.ca.iter().flat_map(|ca| [&ca.certificate, &ca.key]);
         let store_key = match &self.store_key {
             StoreKeySource::File(path) => Some(path),
             StoreKeySource::StateFolder | StoreKeySource::Variable(_) => None,
         };
         let hooks = self.hooks.file.as_ref();
-        let files = environments.chain(key).chain(audit).chain(store_key).chain(hooks).cloned();
+        let files = environments.chain(ca).chain(audit).chain(store_key).chain(hooks);
+        let files = files.chain(&self.origin_roots).cloned();
         files.chain(operator.map(Path::to_owned)).collect()
     }
 
@@ -172,6 +185,7 @@ impl Settings {
             ("ca", self.ca != new.ca),
             ("store", self.store_key != new.store_key),
             ("origin", self.origin_roots != new.origin_roots),
+            ("upstream", self.upstream != new.upstream),
             ("hooks", self.hooks != new.hooks),
             ("refusals", self.connect_refusals != new.connect_refusals),
             ("limits", self.limits != new.limits),

@@ -9,6 +9,7 @@ mod file;
 mod list;
 mod made;
 mod needed;
+mod origins;
 mod ownership;
 mod problem;
 
@@ -20,7 +21,7 @@ use ipnet::IpNet;
 use outgate_certs::{CertsError, OriginRoots};
 use outgate_credentials::{Credentials, StoreError};
 use outgate_policy::{AddressConfig, AddressRules, EnvironmentId, Policy, Source};
-use outgate_proxy::{Environment, Environments, Limits, Snapshot};
+use outgate_proxy::{Environment, Environments, Limits, Profiles, Snapshot};
 
 use self::assign::assign;
 use self::file::{File, Held, News};
@@ -28,6 +29,9 @@ pub(crate) use self::file::{default_id, read_text};
 use self::list::Listed;
 pub(crate) use self::made::Made;
 pub(crate) use self::needed::Under;
+pub(crate) use self::origins::{
+    files as origin_files, read as read_origins, refuse_files as refuse_origin_files,
+};
 pub(crate) use self::ownership::ownership;
 pub(crate) use self::problem::Problem;
 use crate::config::{EnvironmentSource, Settings};
@@ -60,6 +64,13 @@ pub(crate) struct Wanted {
     pub(crate) environment: Arc<Environment>,
     /// The same value for as long as nothing new was read.
     pub(crate) sources: Arc<[Source]>,
+}
+
+/// What is put in force for an environment.
+struct Say {
+    policy: Arc<Policy>,
+    profiles: Arc<Profiles>,
+    sources: Arc<[Source]>,
 }
 
 type ById = HashMap<EnvironmentId, Arc<Environment>>;
@@ -148,6 +159,11 @@ impl InForce {
         .collect()
     }
 
+    /// What environments name for their origins: certificates and keys, and roots.
+    pub(crate) fn named(&self) -> Vec<PathBuf> {
+        self.files.iter().flat_map(File::named).cloned().collect()
+    }
+
     /// Every file and folder whose change means something.
     pub(crate) fn paths(&self, sources: &[EnvironmentSource]) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let folders = sources.iter().filter_map(|source| match source {
@@ -171,23 +187,28 @@ impl InForce {
             return Ok(());
         };
         let same = file.held.take().filter(|held| held.environment.id() == &id);
-        let (News { policy, sources }, good) = match (news, same) {
-            (Some(news), _) if file.said.as_ref() == Ok(&id) => (news, true),
+        let before = old.get(&id).cloned().or_else(|| self.retired(&id));
+        let in_force = before.as_ref().map(|environment| environment.snapshot());
+        let (Say { policy, profiles, sources }, good) = match (news, same) {
+            (Some(news), _) if file.said.as_ref() == Ok(&id) => {
+                (self.say(news, in_force.as_deref())?, true)
+            }
             (_, Some(held)) if !anew => {
                 file.held = Some(held);
                 return Ok(());
             }
             (_, Some(held)) => {
-                let policy = Arc::clone(&held.environment.snapshot().policy);
-                (News { policy, sources: held.sources }, held.good)
+                let Snapshot { policy, profiles, .. } = &*held.environment.snapshot();
+                let (policy, profiles) = (Arc::clone(policy), Arc::clone(profiles));
+                (Say { policy, profiles, sources: held.sources }, held.good)
             }
             (_, None) => {
                 let policy = Arc::new(Policy::deny_all());
-                (News { policy, sources: Arc::default() }, false)
+                (Say { policy, profiles: Arc::default(), sources: Arc::default() }, false)
             }
         };
-        let snapshot = Snapshot { policy, addresses: rules.clone() };
-        let environment = match old.get(&id).cloned().or_else(|| self.retired(&id)) {
+        let snapshot = Snapshot { policy, addresses: rules.clone(), profiles };
+        let environment = match before {
             Some(environment) => {
                 environment.replace(snapshot);
                 environment
@@ -196,6 +217,15 @@ impl InForce {
         };
         file.held = Some(Held { environment, sources, good });
         Ok(())
+    }
+
+    /// What `news` put in force after `before`.
+    fn say(&self, news: News, before: Option<&Snapshot>) -> Result<Say, CertsError> {
+        let News { policy, origins, sources } = news;
+        let none = Profiles::default();
+        let before = before.map_or(&none, |before| &before.profiles);
+        let profiles = Arc::new(Profiles::new(&origins, before, &self.roots)?);
+        Ok(Say { policy, profiles, sources })
     }
 
     fn retired(&self, id: &EnvironmentId) -> Option<Arc<Environment>> {

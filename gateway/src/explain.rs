@@ -149,6 +149,10 @@ fn as_text(verdict: &Result<Allowed, Denial>, document: &Value, style: Style) ->
             for id in verdict.credentials() {
                 text += &format!("\ninject  the credential {id}");
             }
+            let own = met_otherwise(verdict.entry(), document);
+            if !own.is_empty() {
+                text += &format!("\norigin  met by its own {}", own.join(", "));
+            }
             if let Some(field) = verdict.unread() {
                 text +=
                     &format!("\nunread  {field}: no request is seen, whatever its method and path");
@@ -201,6 +205,12 @@ fn entry(index: usize, document: &Value) -> String {
 
 fn domain(index: usize, document: &Value) -> Option<&str> {
     document.get("network")?.get("allowlist")?.get(index)?.get("domain")?.as_str()
+}
+
+/// The fields of the entry's `origin`.
+fn met_otherwise(index: usize, document: &Value) -> Vec<&str> {
+    let origin = document["network"]["allowlist"][index]["origin"].as_object();
+    origin.into_iter().flat_map(|origin| origin.keys().map(String::as_str)).collect()
 }
 
 #[cfg(test)]
@@ -263,6 +273,16 @@ mod tests {
         assert_eq!((&clear["verdict"], &clear["unread"]), (&json!("allow"), &Value::Null));
         let clear = explained_in(file, "GET", "http://db.example.com:5432/").1;
         assert_eq!(clear["reason"], "protocol_not_allowed");
+    }
+
+    #[test]
+    fn an_origin_that_is_met_otherwise_is_said_to_be() {
+        let file = r#"{"network": {"allowlist": [{"domain": "*"}, {"domain": "erp.example.com",
+            "origin": {"roots": "corp.pem", "min_tls": "1.3"}}]}}"#;
+        let (text, _) = explained_in(file, "GET", "https://erp.example.com/");
+        assert!(text.ends_with("\norigin  met by its own min_tls, roots"), "{text}");
+        let (text, _) = explained_in(file, "GET", "https://api.example.com/");
+        assert!(!text.contains("origin"), "{text}");
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub(crate) struct Orders {
     pub(crate) wanted: Vec<Wanted>,
     /// The files that say so.
     pub(crate) files: Vec<EnvironmentSource>,
+    /// What those name for their origins.
+    pub(crate) named: Vec<PathBuf>,
 }
 
 /// What a [`Reloader`] begins with.
@@ -89,7 +91,8 @@ impl Reloader {
         problems.iter().for_each(Problem::log);
         let problems = watch::Sender::new(problems);
         let files = settings.environments.clone();
-        let orders = watch::Sender::new(Orders { wanted: in_force.wanted(), files });
+        let (wanted, named) = (in_force.wanted(), in_force.named());
+        let orders = watch::Sender::new(Orders { wanted, files, named });
         let known_rules = watch::Sender::new(rules.clone());
         let (rereads, wishes) = Rereads::new();
         Reloader {
@@ -268,7 +271,8 @@ impl Reloader {
         }
         self.problems.send_replace(problems);
         let (wanted, files) = (self.in_force.wanted(), self.settings.environments.clone());
-        self.orders.send_replace(Orders { wanted, files });
+        let named = self.in_force.named();
+        self.orders.send_replace(Orders { wanted, files, named });
         count
     }
 }

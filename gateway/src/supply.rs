@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) use self::clone::CloneError;
 use self::errand::Errand;
-use crate::config::{EnvironmentSource, Settings};
+use crate::config::Settings;
 use crate::environments::Problem;
 use crate::reload::Orders;
 use crate::surroundings::Surroundings;
@@ -86,9 +86,10 @@ impl Keeping {
     }
 
     /// The files that no sandbox sees, where these say what environments there are.
-    fn hidden(&self, environments: Vec<EnvironmentSource>) -> Vec<PathBuf> {
-        let settings = Settings { environments, ..self.settings.clone() };
+    fn hidden(&self, orders: &Orders) -> Vec<PathBuf> {
+        let settings = Settings { environments: orders.files.clone(), ..self.settings.clone() };
         let mut files = settings.kept_from_sandboxes(self.operator_file.as_deref());
+        files.extend(orders.named.iter().cloned());
         // One that was deleted is in force all the same.
         files.retain(|file| file.exists());
         files

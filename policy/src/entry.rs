@@ -36,11 +36,40 @@ pub enum Strip {
 
 /// How the origin's TLS differs from the default. Files are named, and read elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OriginOptions {
-    pub(crate) roots: Option<String>,
-    pub(crate) client_certificate: Option<String>,
-    pub(crate) client_key: Option<String>,
-    pub(crate) min_tls: Option<String>,
+pub struct OriginOptions {
+    /// The only roots that are believed, instead of everybody's.
+    pub roots: Option<String>,
+    /// What an origin that asks is shown, and its key.
+    pub client: Option<ClientFiles>,
+    /// The oldest TLS that is spoken.
+    pub min_tls: MinTls,
+}
+
+/// The two files of a client certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientFiles {
+    /// The certificate, and what signed it.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// The oldest TLS that is spoken with an origin.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum MinTls {
+    /// As with every origin.
+    #[default]
+    Tls12,
+    /// Nothing older than that.
+    Tls13,
+}
+
+impl OriginOptions {
+    /// Every file that is named.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let client = self.client.iter().flat_map(|files| [&files.certificate, &files.key]);
+        self.roots.iter().chain(client).map(String::as_str)
+    }
 }
 
 /// One compiled entry. Its index in the policy is its index in the file.

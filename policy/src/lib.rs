@@ -68,7 +68,7 @@ pub use authority::{Authority, AuthorityError};
 pub use compile::{Object, Report, compile, compile_under, did_you_mean, one_of, quoted};
 pub use destination::{Destination, Scheme};
 pub use document::{Document, Place, refuse_repeated_keys};
-pub use entry::{Protocol, Strip, TlsMode};
+pub use entry::{ClientFiles, MinTls, OriginOptions, Protocol, Strip, TlsMode};
 pub use environment::{Environment, is_environment_document};
 pub use header_rule::{HeaderRuleError, injectable_name, injectable_value};
 pub use host::{Host, HostError, Name, PortError, parse_port};

@@ -14,7 +14,7 @@ use http::HeaderName;
 
 use crate::address::{AddressClass, is_local_name};
 use crate::destination::{Destination, Scheme};
-use crate::entry::{Entry, Protocol};
+use crate::entry::{Entry, OriginOptions, Protocol};
 use crate::id::CredentialId;
 use crate::path::ComparedPath;
 use crate::pattern::HostPattern;
@@ -82,6 +82,14 @@ impl Policy {
     /// What an entry's `domain` matches.
     pub fn pattern(&self, entry: usize) -> Option<&HostPattern> {
         self.entries.get(entry).map(|entry| &entry.pattern)
+    }
+
+    /// Entries that say how their origin is met: their index, and what they say.
+    pub fn origins(&self) -> impl Iterator<Item = (usize, &OriginOptions)> {
+        self.entries
+            .iter()
+            .enumerate()
+            .filter_map(|(index, entry)| Some((index, entry.origin.as_deref()?)))
     }
 
     /// Whether nothing leaves at all, DNS included.

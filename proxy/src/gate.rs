@@ -7,7 +7,6 @@
 mod asked;
 mod equip;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
@@ -23,6 +22,7 @@ use crate::audit::Record;
 use crate::exchange::RequestHead;
 use crate::names::Meaning;
 use crate::snapshot::{Environment, Snapshot};
+use crate::upstream::Peer;
 
 /// Proof that a tunnel may be opened, under one snapshot.
 pub(crate) struct TunnelGrant {
@@ -98,15 +98,15 @@ fn under_names<T>(
     judged.map_err(|denial| denial.in_environment(environment.id()))
 }
 
-/// Ready once a tunnel whose bytes nobody reads, with a connection to `address`, would not be opened
+/// Ready once a tunnel whose bytes nobody reads, with a connection to `peer`, would not be opened
 /// today, or to carry less.
-pub(crate) async fn withdrawn(environment: &Environment, terms: &Terms, address: SocketAddr) {
+pub(crate) async fn withdrawn(environment: &Environment, terms: &Terms, peer: Peer) {
     let mut changes = environment.changes();
     loop {
-        let Snapshot { policy, addresses } = &*environment.snapshot();
+        let Snapshot { policy, addresses, .. } = &*environment.snapshot();
         let verdict = policy.judge_tunnel(&terms.destination);
         let permitted = verdict.is_ok_and(|verdict| terms.are_covered_by(&verdict));
-        if !permitted || addresses.judge(address).is_err() || changes.changed().await.is_err() {
+        if !permitted || !peer.is_permitted(addresses) || changes.changed().await.is_err() {
             return;
         }
     }
@@ -191,6 +191,11 @@ impl RequestPermit {
     /// What a long-lived exchange is judged by again.
     pub(crate) fn asked(&self) -> Option<Asked> {
         self.head.is_websocket().then(|| Asked::of(self))
+    }
+
+    /// The entry that decided.
+    pub(crate) fn entry(&self) -> usize {
+        self.verdict.entry
     }
 
     /// The head, the rules it was judged by, and what is to be injected.

@@ -20,6 +20,7 @@ use crate::ingress::identity::Environments;
 use crate::limits::Limits;
 use crate::listener::{Listener, accept_all};
 use crate::resolve::Resolver;
+use crate::upstream::Upstream;
 
 /// How often unused upstream connections are looked through.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -40,6 +41,8 @@ pub struct Parts {
     pub audit: AuditSink,
     /// Where a refused CONNECT is told why.
     pub refusals: Refusals,
+    /// How everything that leaves goes out.
+    pub upstream: Upstream,
     /// Whether connections to IPv6 addresses come here too: only then DNS answers with some.
     pub captures_ipv6: bool,
 }
@@ -64,6 +67,7 @@ pub struct Gateway {
     credentials: Credentials,
     audit: AuditSink,
     refusals: Refusals,
+    upstream: Upstream,
     captures_ipv6: bool,
     dns_answers: Answers,
     drain: watch::Sender<bool>,
@@ -85,6 +89,7 @@ impl Gateway {
             credentials,
             audit,
             refusals,
+            upstream,
             captures_ipv6,
         } = parts;
         let environments = ArcSwap::from_pointee(environments);
@@ -98,6 +103,7 @@ impl Gateway {
             credentials,
             audit,
             refusals,
+            upstream,
             captures_ipv6,
             dns_answers: Answers::default(),
             drain,
@@ -108,6 +114,15 @@ impl Gateway {
     /// Names the gateway's own addresses, once they are bound: they are never dialled.
     pub fn bound(&self, own: Vec<SocketAddr>) {
         self.resolver.own_listeners(own);
+    }
+
+    /// Whether the upstream proxy is one of those, so that nothing would ever leave. What its name
+    /// means later is looked at each time that it is dialled.
+    pub fn is_its_own_upstream(&self) -> bool {
+        match &self.upstream {
+            Upstream::Direct => false,
+            Upstream::Proxy(proxy) => self.resolver.is_own_listener(&proxy.at),
+        }
     }
 
     /// Serves `listeners` on this thread's runtime until [`Gateway::drain`], then lets what runs
@@ -195,6 +210,10 @@ impl Gateway {
 
     pub(crate) fn captures_ipv6(&self) -> bool {
         self.captures_ipv6
+    }
+
+    pub(crate) fn upstream(&self) -> &Upstream {
+        &self.upstream
     }
 
     pub(crate) fn refusals(&self) -> Refusals {

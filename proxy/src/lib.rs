@@ -52,3 +52,6 @@ pub use self::listener::Listener;
 pub use self::resolve::Resolver;
 pub use self::snapshot::{Environment, Snapshot};
 pub use self::tokens::TokenEndpoints;
+pub use self::upstream::{
+    Profiles, ProxyAuthorization, ProxySecurity, Spared, Upstream, UpstreamProxy,
+};

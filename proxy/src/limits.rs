@@ -131,6 +131,8 @@ pub(crate) const HTTP2_PONG: Duration = Duration::from_secs(20);
 /// A DNS client's silence on a connection, and what it may take to send a question or to take an
 /// answer: a few seconds (RFC 7766 §6.2.3), since it may connect again whenever it likes.
 pub(crate) const DNS_IDLE: Duration = Duration::from_secs(10);
+/// What an upstream proxy may say before the tunnel is open: a status line and a few headers.
+pub(crate) const PROXY_ANSWER_BYTES: usize = 8 << 10;
 /// Interim (1xx) answers of one request: origins send one or two, a flood is an attack.
 pub(crate) const INTERIM_ANSWERS: u32 = 16;
 

@@ -3,7 +3,8 @@
 //! `/etc/hosts` first, then absolute DNS look-ups at the servers of `/etc/resolv.conf`; no search
 //! list, no NSS. The C library would read numeric odd forms as loopback and can't be given a
 //! deadline. Every answer, wherever it is from, passes the address rules; what is left is the only
-//! source of [`PinnedAddresses`], and those are the only thing that can be dialled.
+//! source of [`PinnedAddresses`], and those are the only thing that can be dialled. The operator's
+//! own upstream proxy alone is not judged.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -16,7 +17,7 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::op::Query;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
-use outgate_policy::{AddressRefusal, AddressRules, Host};
+use outgate_policy::{AddressRefusal, AddressRules, Destination, Host};
 use smallvec::SmallVec;
 
 use crate::limits::Limits;
@@ -104,6 +105,39 @@ impl Resolver {
         port: u16,
         rules: &AddressRules,
     ) -> Result<PinnedAddresses, ResolveError> {
+        self.choose(host, port, |address| rules.judge(address)).await
+    }
+
+    /// The addresses of the upstream proxy, which the operator vouches for: no rule judges them.
+    pub(crate) async fn find_proxy(
+        &self,
+        host: &Host,
+        port: u16,
+    ) -> Result<PinnedAddresses, ResolveError> {
+        self.choose(host, port, |_| Ok(())).await
+    }
+
+    /// Whether `at` is one of the gateway's listeners, as far as can be told without asking anybody.
+    pub(crate) fn is_own_listener(&self, at: &Destination) -> bool {
+        let addresses = match &at.host {
+            Host::Address(address) => SmallVec::from_slice(&[*address]),
+            Host::Name(name) => match absolute(name.as_str()) {
+                Ok(name) => self.listed(&name),
+                Err(_) => SmallVec::new(),
+            },
+        };
+        addresses
+            .iter()
+            .any(|address| self.is_own(SocketAddr::new(address.to_canonical(), at.port)))
+    }
+
+    /// Those of `host`'s addresses that `judge` lets through; never the gateway's own.
+    async fn choose(
+        &self,
+        host: &Host,
+        port: u16,
+        judge: impl Fn(SocketAddr) -> Result<(), AddressRefusal>,
+    ) -> Result<PinnedAddresses, ResolveError> {
         let addresses = match host {
             Host::Address(address) => SmallVec::from_slice(&[*address]),
             Host::Name(name) => self.look_up(host, name.as_str()).await?,
@@ -112,7 +146,7 @@ impl Resolver {
         let mut why_not = ResolveError::NoAddress(host.clone());
         for address in addresses {
             let address = SocketAddr::new(address.to_canonical(), port);
-            match rules.judge(address) {
+            match judge(address) {
                 Ok(()) if self.is_own(address) => why_not = ResolveError::Own(host.clone()),
                 Ok(()) => good.push(address),
                 Err(refusal) => why_not = ResolveError::Refused { host: host.clone(), refusal },
@@ -127,8 +161,7 @@ impl Resolver {
         name: &str,
     ) -> Result<SmallVec<[IpAddr; 4]>, ResolveError> {
         let trouble = |why: String| ResolveError::Trouble { host: host.clone(), why };
-        let mut absolute = Name::from_str(name).map_err(|error| trouble(error.to_string()))?;
-        absolute.set_fqdn(true);
+        let absolute = absolute(name).map_err(&trouble)?;
         let listed = self.listed(&absolute);
         if !listed.is_empty() {
             return Ok(listed);
@@ -168,6 +201,12 @@ impl PinnedAddresses {
     pub(crate) fn iter(&self) -> impl Iterator<Item = SocketAddr> {
         self.0.iter().copied()
     }
+}
+
+fn absolute(name: &str) -> Result<Name, String> {
+    let mut absolute = Name::from_str(name).map_err(|error| error.to_string())?;
+    absolute.set_fqdn(true);
+    Ok(absolute)
 }
 
 fn options() -> ResolverOpts {

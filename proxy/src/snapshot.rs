@@ -9,19 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use outgate_certs::{CertsError, ClientTls, OriginRoots, OriginTls};
+use outgate_certs::{CertsError, ClientTls, OriginRoots};
 use outgate_policy::{AddressRules, Denial, EnvironmentId, Policy, Reason};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::budget::Budget;
 use crate::limits::Limits;
 use crate::names::Names;
-use crate::upstream::Pool;
+use crate::upstream::{OriginClient, Pool, Profiles};
 
-/// The protocols that both legs offer by ALPN, each for itself.
+/// The protocols that clients are offered by ALPN.
 const ALPN: &[&[u8]] = &[b"h2", b"http/1.1"];
-/// Towards origins of WebSockets.
-const ALPN_HTTP1: &[&[u8]] = &[b"http/1.1"];
 
 /// One generation of what may leave an environment.
 pub struct Snapshot {
@@ -29,6 +27,8 @@ pub struct Snapshot {
     pub policy: Arc<Policy>,
     /// Which addresses may be dialled.
     pub addresses: AddressRules,
+    /// How the origins of some entries are met.
+    pub profiles: Arc<Profiles>,
 }
 
 /// One sandbox's identity, its snapshot in force, and what belongs to it alone.
@@ -41,8 +41,7 @@ pub struct Environment {
     last_used: AtomicU64,
     places: usize,
     pub(crate) client_tls: ClientTls,
-    pub(crate) origin_tls: OriginTls,
-    pub(crate) origin_tls_http1: OriginTls,
+    common: OriginClient,
     pub(crate) pool: Pool,
     /// What its DNS has given addresses out for.
     pub(crate) names: Names,
@@ -66,8 +65,7 @@ impl Environment {
             last_used: AtomicU64::new(0),
             places: limits.connections,
             client_tls: ClientTls::new(ALPN)?,
-            origin_tls: OriginTls::new(roots, ALPN)?,
-            origin_tls_http1: OriginTls::new(roots, ALPN_HTTP1)?,
+            common: OriginClient::common(roots)?,
             pool: Pool::new(limits),
             names: Names::new(limits.names),
             refused_handshakes: Budget::new(limits.refused_handshakes_per_second),
@@ -95,8 +93,18 @@ impl Environment {
     /// The environment is no more: nothing leaves, and what it held is closed. The next
     /// [`Environment::replace`] brings it back.
     pub fn retire(&self, addresses: AddressRules) {
-        self.replace(Snapshot { policy: Arc::new(Policy::deny_all()), addresses });
+        let (policy, profiles) = (Arc::new(Policy::deny_all()), Arc::default());
+        self.replace(Snapshot { policy, addresses, profiles });
         self.pool.shut();
+    }
+
+    /// What meets the origins of `entry` under `snapshot`.
+    pub(crate) fn origin_client<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        entry: usize,
+    ) -> &'a OriginClient {
+        snapshot.profiles.of(entry).unwrap_or(&self.common)
     }
 
     /// How many connections of its clients are open now.

@@ -14,13 +14,12 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use outgate_certs::{CertsError, OriginRoots, OriginTls};
 use outgate_credentials::{Answering, MAX_ANSWER, TokenAnswer, TokenTransport, TokenUrl};
-use outgate_policy::{AddressRules, Scheme};
+use outgate_policy::{AddressRules, Destination, Scheme};
 use tokio::task::JoinSet;
 use zeroize::Zeroizing;
 
 use crate::gateway::Gateway;
-use crate::upstream::dial::dial;
-use crate::upstream::handshake;
+use crate::upstream::{handshake, reach};
 
 /// The way to token endpoints.
 pub struct TokenEndpoints {
@@ -54,10 +53,10 @@ impl TokenEndpoints {
     async fn ask(&self, url: &TokenUrl, form: Zeroizing<String>) -> Result<TokenAnswer, String> {
         let gateway = self.gateway.upgrade().ok_or("the gateway is stopping")?;
         let rules = self.rules.load_full();
-        let pinned = gateway.resolver().pin(&url.host, url.port, &rules).await;
-        let addresses = pinned.map_err(|error| error.to_string())?;
         let limits = gateway.limits();
-        let (stream, _) = dial(&addresses, limits).await.map_err(|error| error.to_string())?;
+        let destination = Destination { host: url.host.clone(), port: url.port };
+        let reached = reach(&gateway, &destination, &rules).await;
+        let (stream, _) = reached.map_err(|error| error.to_string())?;
         let session = handshake(stream, &url.host, &self.tls, limits).await;
         let session = session.map_err(|error| error.to_string())?;
 

@@ -1,21 +1,30 @@
 //! How does a permitted request reach its origin?
 //!
 //! Over a pooled connection of the same environment, scheme, host and port, else over a new one:
-//! [`dial`] to pinned addresses, [`tls`] verified for the judged name. Retried at most once, and
+//! [`reach`] pinned addresses, [`tls`] verified for the judged name. Retried at most once, and
 //! only where the origin can't have acted on it.
 
 mod connect;
-pub(crate) mod dial;
+mod dial;
 mod error;
 mod frame;
 mod lease;
 mod pool;
+mod profile;
+mod proxy;
+mod reach;
 mod send;
+mod stream;
 mod tls;
 
 pub(crate) use self::error::UpstreamError;
 pub(crate) use self::frame::Framing;
 pub(crate) use self::lease::Lease;
 pub(crate) use self::pool::Pool;
+pub use self::profile::Profiles;
+pub(crate) use self::profile::{OriginClient, ProfileId};
+pub use self::proxy::{ProxyAuthorization, ProxySecurity, Spared, Upstream, UpstreamProxy};
+pub(crate) use self::reach::{Peer, Way, reach};
 pub(crate) use self::send::{Route, send};
+pub(crate) use self::stream::OriginStream;
 pub(crate) use self::tls::{handshake, server_name};

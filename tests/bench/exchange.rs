@@ -14,7 +14,7 @@ use outgate_credentials::{Credentials, LocalStore};
 use outgate_policy::{AddressConfig, AddressRules, compile};
 use outgate_proxy::{
     AuditSink, Clients, Environment, Environments, Gateway, Ingress, Limits, Listener, Ownership,
-    Parts, Refusals, Resolver, Snapshot,
+    Parts, Refusals, Resolver, Snapshot, Upstream,
 };
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -61,7 +61,8 @@ fn gateway(origin: SocketAddr) -> SocketAddr {
     let addresses = AddressConfig { dangerously_allow: vec![origin], ..AddressConfig::default() };
     let addresses = AddressRules::new(addresses).expect("valid rules");
     let limits = Limits::default();
-    let snapshot = Snapshot { policy: Arc::new(compiled.policy), addresses };
+    let snapshot =
+        Snapshot { policy: Arc::new(compiled.policy), addresses, profiles: Arc::default() };
     let environment = Environment::new(&compiled.id, snapshot, &roots, &limits);
     let mut environments = Environments::default();
     let environment = Arc::new(environment.expect("TLS configurations"));
@@ -78,6 +79,7 @@ fn gateway(origin: SocketAddr) -> SocketAddr {
         credentials: Credentials::open(Arc::new(store)).expect("no credentials"),
         audit,
         refusals: Refusals::Status,
+        upstream: Upstream::Direct,
         captures_ipv6: false,
     };
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

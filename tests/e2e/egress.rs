@@ -12,7 +12,7 @@ use outgate_certs::{Authority, Leaves, OriginRoots};
 use outgate_policy::{AddressRules, Denial, Reason, compile};
 use outgate_proxy::{
     AuditSink, ContentError, Egress, Environment, Environments, Gateway as Inner, Limits, Parts,
-    Purpose, Refusals, Resolver, Snapshot,
+    Purpose, Refusals, Resolver, Snapshot, Upstream,
 };
 use outgate_tests::prelude::*;
 use serde_json::Value;
@@ -61,7 +61,8 @@ impl Scene {
         let limits = Limits::default();
         let compiled = compile(&environment.to_string(), "env_test").expect("a valid document");
         let policy = Arc::new(compiled.policy);
-        let snapshot = Snapshot { policy, addresses: AddressRules::default() };
+        let snapshot =
+            Snapshot { policy, addresses: AddressRules::default(), profiles: Arc::default() };
         let environment = Environment::new(&compiled.id, snapshot, &roots, &limits);
         let (audit, writer) = AuditSink::new(limits.audit_wait);
         let written = Written::default();
@@ -80,6 +81,7 @@ impl Scene {
             environments: Environments::default(),
             audit,
             refusals: Refusals::Status,
+            upstream: Upstream::Direct,
             captures_ipv6: false,
         });
         drop(entered);

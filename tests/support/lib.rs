@@ -46,6 +46,7 @@ pub mod repository;
 pub mod run;
 pub mod secrets;
 mod transport;
+pub mod upstream_proxy;
 pub mod wait;
 mod world;
 

@@ -3,6 +3,7 @@
 mod acceptor;
 mod blackhole;
 mod connection;
+mod demands;
 mod http2;
 mod record;
 pub mod scripts;
@@ -13,14 +14,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::{NamedGroup, RootCertStore, ServerConfig};
 
 use crate::http::{self, Request};
 use crate::pki::{Identity, Pki};
 use crate::wait::{SOON, wait_until};
 
 use acceptor::Acceptor;
+use demands::Demands;
 
 pub use acceptor::SilentListener;
 pub use blackhole::Blackhole;
@@ -43,6 +44,7 @@ pub struct Builder {
     address: SocketAddr,
     identity: Option<Identity>,
     alpn: Vec<Vec<u8>>,
+    demands: Demands,
     script: Box<Script>,
 }
 
@@ -64,6 +66,7 @@ impl Origin {
             address: socket_address(address, 443),
             identity: Some(pki.leaf(name).issue()),
             alpn: vec![b"http/1.1".to_vec()],
+            demands: Demands::default(),
             script: scripts::echo(),
         }
     }
@@ -77,6 +80,7 @@ impl Origin {
             address: socket_address(address, 80),
             identity: None,
             alpn: Vec::new(),
+            demands: Demands::default(),
             script: scripts::echo(),
         }
     }
@@ -167,6 +171,27 @@ impl Builder {
         self
     }
 
+    /// Talks to no client without a certificate by one of these.
+    #[must_use]
+    pub fn demand_certificate(mut self, by: RootCertStore) -> Self {
+        self.demands.client = Some(by);
+        self
+    }
+
+    /// Knows nothing newer than TLS 1.2.
+    #[must_use]
+    pub fn only_tls12(mut self) -> Self {
+        self.demands.only_tls12 = true;
+        self
+    }
+
+    /// Knows this key exchange and no other.
+    #[must_use]
+    pub fn only_group(mut self, group: NamedGroup) -> Self {
+        self.demands.group = Some(group);
+        self
+    }
+
     /// Does this with each connection.
     #[must_use]
     pub fn script(mut self, script: impl Fn(&mut Connection) + Send + Sync + 'static) -> Self {
@@ -185,7 +210,8 @@ impl Builder {
     /// # Panics
     /// When the address is taken.
     pub fn start(self) -> Origin {
-        let tls = self.identity.map(|identity| Arc::new(server_config(identity, self.alpn)));
+        let demands = self.demands;
+        let tls = self.identity.map(|shown| Arc::new(demands.config(shown, self.alpn)));
         let state = Arc::new(State {
             tls,
             script: self.script,
@@ -235,17 +261,6 @@ fn run_script(panics: &Mutex<Vec<String>>, script: impl FnOnce()) {
 fn fail_with_scripts(panics: &Mutex<Vec<String>>) {
     let panics = panics.lock().expect("no thread panics inside").clone();
     assert!(panics.is_empty(), "the script of an origin panicked: {panics:?}");
-}
-
-fn server_config(identity: Identity, alpn: Vec<Vec<u8>>) -> ServerConfig {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("the provider knows TLS 1.2 and 1.3")
-        .with_no_client_auth()
-        .with_single_cert(identity.chain, identity.key)
-        .expect("the key belongs to the leaf");
-    config.alpn_protocols = alpn;
-    config
 }
 
 fn socket_address(text: &str, default_port: u16) -> SocketAddr {

@@ -3,10 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
+use rustls::RootCertStore;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -17,6 +20,7 @@ pub struct Pki {
     intermediate: Authority,
     unknown_root: Authority,
     roots: PathBuf,
+    unknown_roots: PathBuf,
 }
 
 /// What a TLS origin shows: its chain, leaf first, and the leaf's key.
@@ -39,12 +43,30 @@ impl Pki {
         let roots = folder.join("origin-roots.pem");
         fs::write(&roots, root.pem())
             .unwrap_or_else(|fault| panic!("cannot write {}: {fault}", roots.display()));
-        Self { root, intermediate, unknown_root, roots }
+        let unknown_roots = folder.join("unknown-roots.pem");
+        fs::write(&unknown_roots, unknown_root.pem())
+            .unwrap_or_else(|fault| panic!("cannot write {}: {fault}", unknown_roots.display()));
+        Self { root, intermediate, unknown_root, roots, unknown_roots }
     }
 
     /// The PEM file with the one trusted root.
     pub fn roots(&self) -> &Path {
         &self.roots
+    }
+
+    /// The PEM file with the one that nobody trusts.
+    pub fn unknown_roots(&self) -> &Path {
+        &self.unknown_roots
+    }
+
+    /// The trusted root, to verify others with.
+    ///
+    /// # Panics
+    /// Never: it is a root.
+    pub fn root_store(&self) -> RootCertStore {
+        let mut store = RootCertStore::empty();
+        store.add(self.root.der().clone()).expect("it is a root");
+        store
     }
 
     /// A good leaf for `name`, a domain name or an IP address; the knobs spoil it.
@@ -56,6 +78,21 @@ impl Pki {
             usage: ExtendedKeyUsagePurpose::ServerAuth,
             common_name_only: false,
             issuer: Issuer::Root,
+        }
+    }
+}
+
+impl Identity {
+    /// Writes `NAME.pem` and `NAME.key` into `folder`.
+    ///
+    /// # Panics
+    /// When the folder can't be written.
+    pub fn write(&self, folder: &Path, name: &str) {
+        let chain = self.chain.iter().map(|one| pem("CERTIFICATE", one)).collect::<String>();
+        let key = pem("PRIVATE KEY", self.key.secret_der());
+        for (ending, text) in [("pem", chain), ("key", key)] {
+            fs::write(folder.join(format!("{name}.{ending}")), text)
+                .unwrap_or_else(|fault| panic!("cannot write {name}.{ending}: {fault}"));
         }
     }
 }
@@ -180,6 +217,10 @@ impl Leaf<'_> {
         parameters.use_authority_key_identifier_extension = true;
         parameters
     }
+}
+
+fn pem(label: &str, bytes: &[u8]) -> String {
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", STANDARD.encode(bytes))
 }
 
 fn authority(name: &str, issuer: Option<&Authority>) -> Authority {

@@ -56,6 +56,18 @@ impl Run {
         self
     }
 
+    /// More in the operator's file.
+    ///
+    /// # Panics
+    /// When it can't be written.
+    #[must_use]
+    pub fn configuration(self, toml: &str) -> Self {
+        let file = self.audit.with_file_name("outgate.toml");
+        let before = fs::read_to_string(&file).expect("it was written first");
+        fs::write(&file, format!("{before}{toml}")).expect("the new folder is writable");
+        self
+    }
+
     /// One more argument of `outgate run`.
     #[must_use]
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {

@@ -5,7 +5,7 @@ use std::path::Path;
 use outgate_policy::{Environment, Problem, Source, compile};
 
 use super::{Examined, Findings, hooks};
-use crate::environments::default_id;
+use crate::environments::{default_id, read_origins};
 
 /// Where hooks are found, below the root or a working directory.
 const HOOKS_FILE: &str = ".agents/hooks.json";
@@ -14,7 +14,8 @@ const HOOKS_FILE: &str = ".agents/hooks.json";
 pub(super) fn examine(text: &str, file: &Path) -> Examined {
     match compile(text, &default_id(file)) {
         Ok(environment) => {
-            let mut findings = Findings::of(Vec::new(), environment.warnings.clone());
+            let origins = read_origins(&environment.policy, file).err().unwrap_or_default();
+            let mut findings = Findings::of(origins, environment.warnings.clone());
             check_inline_hooks(&environment, &mut findings);
             Examined::Environment(Box::new(environment), findings)
         }

@@ -1,7 +1,6 @@
 //! What may stand in the operator's file?
 //!
-//! Every name of SPEC 12 and no other, checked as it is read, so that an error has its line. What
-//! is read here but has no effect yet is refused by [`super::unsupported`].
+//! Every name of SPEC 12 and no other, checked as it is read, so that an error has its line.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -9,11 +8,10 @@ use std::path::{Path, PathBuf};
 
 use outgate_proxy::Limits;
 use serde::Deserialize;
-use toml::Spanned;
 
 use super::block::{Block, Nat64Prefix};
 use super::environment::InterfaceName;
-use super::unsupported;
+use super::upstream::{NoProxy, ProxyUrl};
 use super::{BindAddress, ConfigError};
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,9 +85,9 @@ pub(super) struct OriginSection {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct UpstreamSection {
-    pub(super) proxy: Option<Spanned<String>>,
-    pub(super) no_proxy: Option<Spanned<Vec<String>>>,
-    pub(super) dangerously_resolve_at_proxy: Option<Spanned<bool>>,
+    pub(super) proxy: Option<ProxyUrl>,
+    pub(super) no_proxy: Vec<NoProxy>,
+    pub(super) dangerously_resolve_at_proxy: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -139,14 +137,10 @@ impl Document {
             line: line_of(&text, at),
             message,
         };
-        let document: Document = toml::from_str(&text).map_err(|error| {
+        toml::from_str(&text).map_err(|error| {
             // The library's message is one sentence; what it says of the place is ours to say.
             problem(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
-        })?;
-        match unsupported::first(&document) {
-            Some((name, span)) => Err(problem(span.start, format!("{name}: not supported yet"))),
-            None => Ok(document),
-        }
+        })
     }
 }
 

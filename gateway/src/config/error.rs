@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use outgate_policy::PatternError;
 
 use super::BindAddress;
 
@@ -24,6 +25,14 @@ pub(crate) enum ConfigError {
     BlockBits { given: IpNet, meant: IpNet },
     #[error("`{0}` is no IPv6 prefix: write one such as 64:ff9b:1::/96")]
     Nat64(String),
+    #[error(
+        "{0}: write http://HOST:PORT or https://HOST:PORT, with USER:PASSWORD@ before the host if it asks"
+    )]
+    ProxyUrl(String),
+    #[error("`{given}` in no_proxy: {error}")]
+    NoProxy { given: String, error: PatternError },
+    #[error("[upstream]: without `proxy` the rest has no effect: name one, or remove it")]
+    UpstreamWithoutProxy,
     #[error("{way} listener `{bind}`: it can't be a Unix socket, write an address with a port")]
     NotOverUnix { way: &'static str, bind: BindAddress },
     #[error("[[listener]]: there is one management listener at most")]

@@ -27,7 +27,7 @@ use super::origin::Origin;
 use crate::app::{App, Running};
 use crate::config::{
     AuditFile, BindAddress, ClientListener, ConnectRefusals, EnvironmentSource, HooksSettings,
-    KnownBy, Settings, StoreKeySource, Way,
+    KnownBy, Settings, StoreKeySource, UpstreamSettings, Way,
 };
 use crate::failure::Failure;
 use crate::hooks::Hooks;
@@ -170,6 +170,7 @@ fn settings(folder: &Path, origin: &Origin) -> Settings {
         store_key: StoreKeySource::StateFolder,
         origin_roots: vec![folder.join("origin/ca.pem")],
         // curl shows the body of a refusal only where CONNECT itself succeeded.
+        upstream: UpstreamSettings::Direct,
         connect_refusals: ConnectRefusals::Inside,
         hooks: HooksSettings {
             file: Some(folder.join("hooks.json")),

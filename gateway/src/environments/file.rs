@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Digest, SHA256, digest};
-use outgate_policy::{EnvironmentId, Policy, Problems, Source};
+use outgate_certs::OriginProfile;
+use outgate_policy::{Environment as Compiled, EnvironmentId, Policy, Problems, Source};
 use outgate_proxy::{Clients, Environment, Token};
 use serde_json::Value;
 
 use super::Problem;
 use super::list::Listed;
 use super::needed::Under;
+use super::origins;
 use super::problem::{LAST, NOTHING, WITHOUT_EFFECT};
 use crate::failure::Failure;
 
@@ -21,6 +23,9 @@ pub(super) struct File {
     pub(super) listed: Listed,
     /// Of the text that was read last: the text itself has secrets.
     fingerprint: Option<Digest>,
+    /// What it names for its origins, and how that was when it was read last.
+    named: Vec<PathBuf>,
+    named_fingerprint: Option<Digest>,
     /// The id that a good text gives; of another, the id that it seems to be about.
     pub(super) said: Result<EnvironmentId, Option<EnvironmentId>>,
     /// What a good text says, if it is news.
@@ -49,6 +54,8 @@ pub(super) struct Held {
 /// What a good text says.
 pub(super) struct News {
     pub(super) policy: Arc<Policy>,
+    /// How the origins of some entries are met.
+    pub(super) origins: Vec<(usize, OriginProfile)>,
     pub(super) sources: Arc<[Source]>,
 }
 
@@ -74,9 +81,16 @@ impl File {
             Some(before) => (before.held.clone(), before.token.clone()),
             None => (None, None),
         };
+        // What a text names that is in force still counts, whatever a new one says.
+        let (named, named_fingerprint) = match &before {
+            Some(before) => (before.named.clone(), before.named_fingerprint),
+            None => (Vec::new(), None),
+        };
         let mut file = File {
             listed,
             fingerprint: None,
+            named,
+            named_fingerprint,
             said: Err(None),
             news: None,
             assigned: None,
@@ -109,28 +123,56 @@ impl File {
             (Err(_), _) => true,
         };
         let of = |file: &File| file.fingerprint.as_ref().map(|digest| digest.as_ref().to_vec());
-        in_force && of(self) == of(now)
+        let named = origins::fingerprint(&self.named);
+        let of_named = |digest: &Option<Digest>| digest.as_ref().map(|one| one.as_ref().to_vec());
+        in_force && of(self) == of(now) && of_named(&self.named_fingerprint) == of_named(&named)
     }
 
     fn compile(&mut self, text: &str, under: &Under<'_>) {
-        let path = &self.listed.path;
-        match under.compile(text, &default_id(path)) {
-            Ok(environment) => {
+        let path = self.listed.path.clone();
+        let compiled = under.compile(text, &default_id(&path));
+        match compiled.and_then(|environment| self.read_origins(environment)) {
+            Ok((environment, origins)) => {
                 for warning in &environment.warnings {
                     tracing::warn!(file = %path.display(), "{warning}");
                 }
                 self.said = Ok(environment.id);
                 let (policy, sources) = (Arc::new(environment.policy), environment.sources.into());
-                self.news = Some(News { policy, sources });
+                self.news = Some(News { policy, origins, sources });
             }
             Err(Problems { problems, .. }) => {
-                let about = seems_about(text, path);
+                let about = seems_about(text, &path);
                 let details = problems.iter().map(ToString::to_string).collect();
-                let fault = Problem::of_text(path, details);
+                let fault = Problem::of_text(&path, details);
                 // Nobody can be denied anything if nobody knows whose file it is.
                 self.fault = Some(Problem { refuses_start: about.is_none(), ..fault });
                 self.said = Err(about);
             }
+        }
+    }
+
+    /// Reads what `environment` names for its origins.
+    fn read_origins(
+        &mut self,
+        environment: Compiled,
+    ) -> Result<(Compiled, Vec<(usize, OriginProfile)>), Problems> {
+        let (policy, path) = (&environment.policy, &self.listed.path);
+        let refused = match self.listed.is_made() {
+            true => origins::refuse_files(policy),
+            false => Vec::new(),
+        };
+        let read = match refused.is_empty() {
+            true => {
+                // Looked at before it is read: what changes in between is read once more.
+                self.named = origins::files(policy, path);
+                self.named_fingerprint = origins::fingerprint(&self.named);
+                origins::read(policy, path)
+            }
+            false => Err(refused),
+        };
+        match read {
+            Ok(origins) => Ok((environment, origins)),
+            Err(problems) => Err(Problems { problems, warnings: environment.warnings }),
         }
     }
 
@@ -179,7 +221,13 @@ impl File {
     /// The files whose change means something to it.
     pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let path = (!self.listed.is_made()).then_some(&self.listed.path);
-        [path, self.listed.known_by.token_file.as_ref()].into_iter().flatten()
+        let own = [path, self.listed.known_by.token_file.as_ref()].into_iter().flatten();
+        own.chain(&self.named)
+    }
+
+    /// The files that its entries name for their origins.
+    pub(super) fn named(&self) -> impl Iterator<Item = &PathBuf> {
+        self.named.iter()
     }
 }
 

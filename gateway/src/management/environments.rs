@@ -27,7 +27,7 @@ use self::said::Said;
 use super::answer::{Refusal, document, whole};
 use super::page::{PageQuery, asked};
 use super::sent::{Named, Sent};
-use crate::environments::{Made, Under};
+use crate::environments::{Made, Under, refuse_origin_files};
 use crate::reload::Rereads;
 
 /// What the handlers need.
@@ -156,6 +156,9 @@ impl Nursery {
         let environment = under
             .compile(&made.text(), made.id.as_str())
             .map_err(|problems| Refusal::invalid(problems.to_string().replace('\n', "; ")))?;
+        if let Some(problem) = refuse_origin_files(&environment.policy).first() {
+            return Err(Refusal::invalid(problem.to_string()));
+        }
         for warning in &environment.warnings {
             tracing::warn!(environment = %made.id, "{warning}");
         }

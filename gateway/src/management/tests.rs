@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outgate_certs::{Authority, Leaves};
 use outgate_credentials::LocalStore;
-use outgate_proxy::{Environments, Limits, Parts, Refusals, Resolver};
+use outgate_proxy::{Environments, Limits, Parts, Refusals, Resolver, Upstream};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime;
@@ -38,6 +38,7 @@ fn changed(folder: &std::path::Path) -> Changed {
         credentials: credentials.clone(),
         audit: audit.clone(),
         refusals: Refusals::Status,
+        upstream: Upstream::Direct,
         captures_ipv6: false,
     });
     let rules = watch::channel(AddressRules::default()).1;

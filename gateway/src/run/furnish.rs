@@ -12,7 +12,7 @@ use super::held::Held;
 use crate::ca;
 use crate::cli::RunArgs;
 use crate::config::{EnvironmentSource, Settings};
-use crate::environments::{address_rules, default_id, read_text};
+use crate::environments::{address_rules, default_id, origin_files, read_text};
 use crate::failure::Failure;
 use crate::sandbox::{
     FilesystemPlan, FilesystemRequest, FoundSockets, OWN_V4, OWN_V6, Preparation, SocketSearch,
@@ -89,6 +89,8 @@ pub(super) fn furnish(
     let trust = TrustFiles::new(&ca::authority(settings)?, &ca::origin_roots(settings)?);
     let mut hidden = settings.kept_from_sandboxes(args.operator.config.as_deref());
     hidden.extend(credentials.files());
+    let named = origins_of(settings, &environment);
+    hidden.extend(named.iter().cloned());
     let request = FilesystemRequest {
         sandbox_root: root.path(),
         state_dirs: &state_dirs(settings, surroundings),
@@ -100,7 +102,7 @@ pub(super) fn furnish(
     let filesystem = FilesystemPlan::new(&request, vec![OWN_V4.into(), OWN_V6.into()], trust);
     let filesystem = filesystem.map_err(Failure::input)?;
     Ok(Furniture {
-        held: held(args, settings, &filesystem).map_err(Failure::start)?,
+        held: held(args, settings, &named, &filesystem).map_err(Failure::start)?,
         filesystem,
         preparations: to_do.preparations,
         fetches: to_do.fetches,
@@ -146,9 +148,22 @@ fn environment(settings: &Settings, credentials: &Credentials) -> Result<Environ
     Ok(environment)
 }
 
+/// What its entries name for their origins.
+fn origins_of(settings: &Settings, environment: &Environment) -> Vec<PathBuf> {
+    match settings.environments.as_slice() {
+        [EnvironmentSource::File { path, .. }] => origin_files(&environment.policy, path),
+        _ => Vec::new(),
+    }
+}
+
 /// Those of them that SIGHUP reads again.
-fn held(args: &RunArgs, settings: &Settings, plan: &FilesystemPlan) -> io::Result<Held> {
-    let files = environment_files(settings).chain(&args.operator.config);
+fn held(
+    args: &RunArgs,
+    settings: &Settings,
+    named: &[PathBuf],
+    plan: &FilesystemPlan,
+) -> io::Result<Held> {
+    let files = environment_files(settings).chain(&args.operator.config).chain(named);
     Held::hold(files.filter_map(|file| Some((file.as_path(), plan.mask_of(file)?))))
 }
 

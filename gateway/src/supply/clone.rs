@@ -93,7 +93,7 @@ fn filesystem(depot: &Depot, root: &Path) -> Result<FilesystemPlan, CloneError> 
     let keeping = &depot.keeping;
     let home = keeping.surroundings.home.as_deref();
     let sockets = SocketSearch::start(home.into_iter().chain([Path::new("/var")])).finish();
-    let mut files = keeping.hidden(depot.supply.orders.borrow().files.clone());
+    let mut files = keeping.hidden(&depot.supply.orders.borrow());
     files.extend(depot.supply.gateway.credentials().files());
     let roots = ca::origin_roots(&keeping.settings).map_err(CloneError::Roots)?;
     let trust = TrustFiles::new(&depot.supply.authority, &roots);

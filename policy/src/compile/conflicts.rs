@@ -23,8 +23,12 @@ pub(super) fn check_entry(object: &Object<'_>, entry: &Entry, report: &mut Repor
             }
         }
     }
+    if object.get("origin").is_some() && hides_requests(entry).is_some() {
+        let message = "no use here: the TLS that passes is the client's own, not the gateway's";
+        report.problem(&object.place.key("origin"), message);
+    }
     if entry.deny {
-        for field in ["transform", "credential"] {
+        for field in ["transform", "credential", "origin"] {
             if object.get(field).is_some() {
                 report.warning(&object.place.key(field), "without effect: the entry denies");
             }

@@ -3,7 +3,7 @@
 use super::object::Object;
 use super::report::Report;
 use crate::document::Place;
-use crate::entry::{Entry, OriginOptions, Protocol, Strip, TlsMode};
+use crate::entry::{ClientFiles, Entry, MinTls, OriginOptions, Protocol, Strip, TlsMode};
 
 const ORIGIN_FIELDS: [&str; 4] = ["roots", "client_certificate", "client_key", "min_tls"];
 
@@ -29,8 +29,10 @@ pub(super) fn read_origin(entry: &Object<'_>, report: &mut Report) -> Option<Box
     };
     let (roots, client_certificate, client_key) =
         (file("roots"), file("client_certificate"), file("client_key"));
-    let min_tls =
-        object.get("min_tls").map(|_| object.word("min_tls", &["1.2", "1.3"], report).to_owned());
+    let min_tls = match object.word("min_tls", &["1.2", "1.3"], report) {
+        "1.3" => MinTls::Tls13,
+        _ => MinTls::Tls12,
+    };
     match (object.get("client_certificate"), object.get("client_key")) {
         (Some(_), None) => {
             report.problem(&place.key("client_key"), "required beside the certificate")
@@ -40,7 +42,10 @@ pub(super) fn read_origin(entry: &Object<'_>, report: &mut Report) -> Option<Box
         }
         (Some(_), Some(_)) | (None, None) => {}
     }
-    Some(Box::new(OriginOptions { roots, client_certificate, client_key, min_tls }))
+    let client = client_certificate
+        .zip(client_key)
+        .map(|(certificate, key)| ClientFiles { certificate, key });
+    Some(Box::new(OriginOptions { roots, client, min_tls }))
 }
 
 pub(super) fn refuse_what_is_not_supported_yet(
@@ -55,7 +60,6 @@ pub(super) fn refuse_what_is_not_supported_yet(
         ("scrub", entry.scrub),
         ("drop_set_cookie", entry.drop_set_cookie),
         ("websocket_text", entry.websocket_text),
-        ("origin", entry.origin.is_some()),
     ];
     for (field, _) in used.into_iter().filter(|(_, used)| *used) {
         report.refuse_if_not_supported_yet(&place.key(field), field);

@@ -1,6 +1,6 @@
 //! What is known so far of one request or tunnel, and has it been written?
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Instant;
 
 use http::{HeaderName, Method, Version};
@@ -9,6 +9,7 @@ use outgate_policy::{CredentialId, Destination, EnvironmentId, Reason, Scheme};
 use super::AuditSink;
 use super::line::{Kind, Line, PATH_BYTES, RecordId, printable};
 use crate::ingress::Ingress;
+use crate::upstream::Peer;
 
 /// One audit line in the making. Finished by [`Record::finish`], else by dropping it.
 pub(crate) struct Record {
@@ -107,9 +108,9 @@ impl Record {
         self.edit(|line| (line.bytes_up, line.bytes_down) = (up, down));
     }
 
-    /// The address that was dialled.
-    pub(crate) fn dialled(&mut self, address: SocketAddr) {
-        self.edit(|line| line.address = Some(address));
+    /// The address that was dialled, or asked of the upstream proxy.
+    pub(crate) fn dialled(&mut self, peer: Peer) {
+        self.edit(|line| line.address = peer.address());
     }
 
     /// What the client speaks.

@@ -132,6 +132,7 @@ async fn dispatch(
     body: Upload,
     record: &mut Record,
 ) -> Sent {
+    let entry = permit.entry();
     let (head, snapshot, injections) = permit.into_parts();
     let destination = head.destination().clone();
     let (hold, release) = match head.expects_continue {
@@ -139,8 +140,9 @@ async fn dispatch(
         false => (None, None),
     };
     let (request, framing) = prepare(head, injections, body, hold);
-    let route =
-        Route { environment, snapshot: &snapshot, destination: &destination, framing: &framing };
+    let profile = environment.origin_client(&snapshot, entry);
+    let (snapshot, destination, framing) = (&*snapshot, &destination, &framing);
+    let route = Route { environment, snapshot, destination, profile, framing };
     let upload = request.body().progress();
     let outcome = upstream::send(gateway, &route, request, release.as_ref(), record).await;
     if let Some(release) = release {

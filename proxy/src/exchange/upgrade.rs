@@ -78,12 +78,12 @@ pub(crate) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
     let Upgrade { origin, lease, mut record, environment, asked } = upgrade;
     match tokio::time::timeout(limits.origin_handshake, origin).await {
         Ok(Ok(origin)) => {
-            let address = lease.address();
+            let peer = lease.peer();
             lease.upgraded();
             let note = |up, down| record.moved(up, down);
             let relayed = tokio::select! {
                 relayed = relay(client, TokioIo::new(origin), limits.idle_upgraded, note) => relayed,
-                () = gate::revoked(&environment, credentials, &asked, address) => Err(io::Error::other(REVOKED)),
+                () = gate::revoked(&environment, credentials, &asked, peer) => Err(io::Error::other(REVOKED)),
             };
             if let Err(error) = relayed {
                 record.error(error.to_string());

@@ -9,7 +9,7 @@ use super::Tunnel;
 use super::splice::{Route, Spliced};
 use crate::gate::{self, Mode};
 use crate::gateway::Gateway;
-use crate::upstream::UpstreamError;
+use crate::upstream::{UpstreamError, Way};
 
 /// What passes through a tunnel.
 pub(crate) enum Passage {
@@ -41,13 +41,12 @@ impl Tunnel {
         let mode = grant.mode();
         let passage = async {
             let rules = &grant.snapshot().addresses;
-            let addresses =
-                gateway.resolver().pin(&destination.host, destination.port, rules).await?;
-            let route = Route::new(grant, addresses);
+            let way = Way::find(gateway, destination, rules).await?;
+            let route = Route::new(grant, way);
             Ok(match mode {
                 Mode::Intercept => Passage::Requests,
                 Mode::Passthrough => Passage::OriginTls(route),
-                Mode::Splice => Passage::Bytes(route.dial(gateway.limits(), record).await?),
+                Mode::Splice => Passage::Bytes(route.take(gateway, record).await?),
             })
         };
         let passage: Result<_, UpstreamError> = passage.await;

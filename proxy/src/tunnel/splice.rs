@@ -4,19 +4,16 @@
 //! would open it again.
 
 use std::io;
-use std::net::SocketAddr;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 
 use super::Tunnel;
 use super::relay::relay;
 use crate::audit::{Milestone, Record};
 use crate::gate::{self, Terms, TunnelGrant};
+use crate::gateway::Gateway;
 use crate::limits::Limits;
-use crate::resolve::PinnedAddresses;
-use crate::upstream::UpstreamError;
-use crate::upstream::dial::dial;
+use crate::upstream::{OriginStream, Peer, UpstreamError, Way};
 
 /// What the audit line says of a relay that a new policy ended.
 pub(crate) const REVOKED: &str = "closed: a new policy does not permit it any more";
@@ -24,19 +21,19 @@ pub(crate) const REVOKED: &str = "closed: a new policy does not permit it any mo
 /// A way to an origin that may be taken.
 pub(crate) struct Route {
     grant: TunnelGrant,
-    addresses: PinnedAddresses,
+    way: Way,
 }
 
 /// A connection to an origin, for the bytes of one tunnel.
 pub(crate) struct Spliced {
     terms: Terms,
-    origin: TcpStream,
-    address: SocketAddr,
+    origin: OriginStream,
+    peer: Peer,
 }
 
 impl Route {
-    pub(super) fn new(grant: TunnelGrant, addresses: PinnedAddresses) -> Route {
-        Route { grant, addresses }
+    pub(super) fn new(grant: TunnelGrant, way: Way) -> Route {
+        Route { grant, way }
     }
 
     /// What it may be taken for.
@@ -45,16 +42,16 @@ impl Route {
     }
 
     /// Connects to the origin.
-    pub(super) async fn dial(
+    pub(super) async fn take(
         self,
-        limits: &Limits,
+        gateway: &Gateway,
         record: &mut Record,
     ) -> Result<Spliced, UpstreamError> {
-        let (origin, address) = dial(&self.addresses, limits).await?;
+        let (origin, peer) = self.way.take(gateway).await?;
         record.permitted(self.grant.entry(), std::iter::empty());
-        record.dialled(address);
+        record.dialled(peer);
         record.reached(Milestone::Connected);
-        Ok(Spliced { terms: self.grant.into_terms(), origin, address })
+        Ok(Spliced { terms: self.grant.into_terms(), origin, peer })
     }
 }
 
@@ -66,12 +63,12 @@ pub(super) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
     limits: &Limits,
 ) {
     let Tunnel { environment, mut record, held: _held, .. } = tunnel;
-    let Spliced { terms, origin, address } = spliced;
+    let Spliced { terms, origin, peer } = spliced;
     let note = |up, down| record.moved(up, down);
     let relayed = tokio::select! {
         // First: what was withdrawn while the origin was dialled passes not one byte.
         biased;
-        () = gate::withdrawn(&environment, &terms, address) => Err(io::Error::other(REVOKED)),
+        () = gate::withdrawn(&environment, &terms, peer) => Err(io::Error::other(REVOKED)),
         relayed = relay(client, origin, limits.idle_upgraded, note) => relayed,
     };
     if let Err(error) = relayed {

@@ -4,7 +4,6 @@
 //! by what was offered, and by what the origin chose of it.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
@@ -14,10 +13,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use outgate_policy::{Destination, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::dial::dial;
 use super::error::UpstreamError;
 use super::lease::{Exclusive, Lease, Shared};
 use super::pool::{Offer, Origin};
+use super::reach::{Peer, reach};
 use super::send::Route;
 use super::tls::secure;
 use crate::audit::{Milestone, Record};
@@ -35,30 +34,29 @@ pub(super) async fn connect(
     origin: Origin,
     record: &mut Record,
 ) -> Result<Lease, UpstreamError> {
-    let Destination { host, port } = route.destination;
+    let Destination { host, .. } = route.destination;
     let limits = gateway.limits();
-    let addresses = gateway.resolver().pin(host, *port, &route.snapshot.addresses).await?;
-    let (stream, address) = dial(&addresses, limits).await?;
-    record.dialled(address);
+    let (stream, peer) = reach(gateway, route.destination, &route.snapshot.addresses).await?;
+    record.dialled(peer);
     record.reached(Milestone::Connected);
     if origin.scheme == Scheme::Http {
         return match origin.offer {
-            Offer::Http2 => share(stream, address, route, &origin, limits).await,
-            Offer::Http1 | Offer::Either => exclusive(stream, address, origin, limits).await,
+            Offer::Http2 => share(stream, peer, route, &origin, limits).await,
+            Offer::Http1 | Offer::Either => exclusive(stream, peer, origin, limits).await,
         };
     }
-    let session = secure(stream, host, route.environment, origin.offer, limits).await?;
+    let session = secure(stream, host, route.profile, origin.offer, limits).await?;
     record.reached(Milestone::Secured);
     match session.get_ref().1.alpn_protocol() {
-        Some(b"h2") => share(session, address, route, &origin, limits).await,
-        _ => exclusive(session, address, origin, limits).await,
+        Some(b"h2") => share(session, peer, route, &origin, limits).await,
+        _ => exclusive(session, peer, origin, limits).await,
     }
 }
 
 /// Starts HTTP/1.1; a task of its own drives the connection.
 async fn exclusive<IO>(
     io: IO,
-    address: SocketAddr,
+    peer: Peer,
     origin: Origin,
     limits: &Limits,
 ) -> Result<Lease, UpstreamError>
@@ -76,14 +74,14 @@ where
         .map_err(|error| UpstreamError::of_exchange(&error))?;
     // Its errors reach whoever waits for an answer; an idle connection that ends concerns nobody.
     let task = tokio::spawn(async move { drop(connection.with_upgrades().await) });
-    let connection = Exclusive::new(sender, task.abort_handle(), address);
+    let connection = Exclusive::new(sender, task.abort_handle(), peer);
     Ok(Lease::Exclusive(connection, origin))
 }
 
 /// Starts HTTP/2, and lets the environment's other requests use it too.
 async fn share<IO>(
     io: IO,
-    address: SocketAddr,
+    peer: Peer,
     route: &Route<'_>,
     origin: &Origin,
     limits: &Limits,
@@ -124,6 +122,6 @@ where
         }
         polled
     }));
-    let connection = Shared::new(sender, task.abort_handle(), address, Box::new(room));
+    let connection = Shared::new(sender, task.abort_handle(), peer, Box::new(room));
     Ok(route.environment.pool.share(connection, origin))
 }

@@ -22,6 +22,9 @@ pub(crate) enum UpstreamError {
     Dial(#[from] DialError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// It wants another TLS client than us.
+    #[error("the origin ended the TLS session: {0}")]
+    Unwelcome(&'static str),
     /// What came back is not HTTP, or came to a sudden end.
     #[error("{0}")]
     Protocol(String),
@@ -43,6 +46,9 @@ impl UpstreamError {
                 false => UpstreamError::Protocol("the connection ended too early".to_owned()),
             };
         }
+        if let Some(class) = cause.and_then(client_refused) {
+            return UpstreamError::Unwelcome(class);
+        }
         UpstreamError::Protocol(match cause {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),
@@ -58,7 +64,7 @@ impl UpstreamError {
                 Reason::AddressNotAllowed
             }
             UpstreamError::Dial(_) => Reason::OriginConnect,
-            UpstreamError::Tls(_) => Reason::OriginTls,
+            UpstreamError::Tls(_) | UpstreamError::Unwelcome(_) => Reason::OriginTls,
             UpstreamError::Protocol(_) => Reason::OriginProtocol,
             UpstreamError::Upload => Reason::MalformedRequest,
             UpstreamError::Timeout(_) => Reason::OriginTimeout,
@@ -85,7 +91,12 @@ impl UpstreamError {
             UpstreamError::Dial(DialError::Io(error)) => {
                 format!("no connection to {host} port {port}: {}", said_by_system(error))
             }
-            UpstreamError::Tls(TlsError::Refused { class, .. }) => {
+            UpstreamError::Dial(DialError::Proxy { error, .. }) => format!(
+                "no connection to {host} port {port}: the upstream proxy {}",
+                error.said_to_client()
+            ),
+            UpstreamError::Tls(TlsError::Refused { class, .. })
+            | UpstreamError::Unwelcome(class) => {
                 format!("no TLS session with {host} port {port}: {class}")
             }
             UpstreamError::Tls(TlsError::Timeout(_) | TlsError::Name { .. })
@@ -106,6 +117,18 @@ impl UpstreamError {
         }
         record.error(self.to_string());
     }
+}
+
+/// Whether it is the origin's no to our certificate, or to our having none.
+fn client_refused(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    let mut next = Some(cause);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return outgate_certs::client_refused(error);
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// The kind alone: the full text may hold an address.

@@ -4,7 +4,6 @@
 //! closed with it. A [`Shared`] one carries many; dropping a lease gives its room back, and it is
 //! closed when the pool and the last lease have let it go.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -16,6 +15,7 @@ use tokio::task::AbortHandle;
 
 use super::frame::Framing;
 use super::pool::Origin;
+use super::reach::Peer;
 use crate::exchange::body::RequestBody;
 use crate::exchange::expect::Release;
 use crate::exchange::interim::Interim;
@@ -30,14 +30,14 @@ pub(crate) enum Lease {
 pub(crate) struct Exclusive {
     sender: http1::SendRequest<RequestBody>,
     task: Option<AbortHandle>,
-    address: SocketAddr,
+    peer: Peer,
 }
 
 /// A connection for many exchanges at once.
 pub(crate) struct Shared {
     sender: http2::SendRequest<RequestBody>,
     task: AbortHandle,
-    address: SocketAddr,
+    peer: Peer,
     room: Room,
     leases: AtomicUsize,
     used: Mutex<Instant>,
@@ -65,10 +65,10 @@ impl From<TrySendError<Request<RequestBody>>> for SendError {
 
 impl Lease {
     /// Where it leads.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub(crate) fn peer(&self) -> Peer {
         match self {
-            Lease::Exclusive(connection, _) => connection.address,
-            Lease::Shared(lease) => lease.0.address,
+            Lease::Exclusive(connection, _) => connection.peer,
+            Lease::Shared(lease) => lease.0.peer,
         }
     }
 
@@ -107,13 +107,13 @@ impl Exclusive {
     pub(super) fn new(
         sender: http1::SendRequest<RequestBody>,
         task: AbortHandle,
-        address: SocketAddr,
+        peer: Peer,
     ) -> Exclusive {
-        Exclusive { sender, task: Some(task), address }
+        Exclusive { sender, task: Some(task), peer }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
+    pub(super) fn peer(&self) -> Peer {
+        self.peer
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -140,15 +140,15 @@ impl Shared {
     pub(super) fn new(
         sender: http2::SendRequest<RequestBody>,
         task: AbortHandle,
-        address: SocketAddr,
+        peer: Peer,
         room: Room,
     ) -> Shared {
         let used = Mutex::new(Instant::now());
-        Shared { sender, task, address, room, leases: AtomicUsize::new(0), used }
+        Shared { sender, task, peer, room, leases: AtomicUsize::new(0), used }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
+    pub(super) fn peer(&self) -> Peer {
+        self.peer
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use outgate_policy::{AddressRules, Destination, Scheme};
 
 use super::lease::{Exclusive, Lease, Shared};
+use super::profile::ProfileId;
 use crate::limits::Limits;
 
 /// The upstream connections of one environment.
@@ -28,6 +29,9 @@ pub(crate) struct Origin {
     pub(crate) scheme: Scheme,
     pub(crate) destination: Destination,
     pub(crate) offer: Offer,
+    /// How its TLS was verified. Whether it leads through the upstream proxy follows from the
+    /// destination, for as long as the gateway runs.
+    pub(crate) profile: ProfileId,
 }
 
 /// What is offered to an origin.
@@ -84,7 +88,7 @@ impl Pool {
                 Found::Shared(lease) => return Some(lease),
                 Found::Resting(Resting { mut connection, since }) => {
                     if since.elapsed() < self.longest
-                        && rules.judge(connection.address()).is_ok()
+                        && connection.peer().is_permitted(rules)
                         && connection.is_alive().await
                     {
                         return Some(Lease::Exclusive(connection, origin.clone()));
@@ -159,7 +163,7 @@ impl Pool {
             !closed
         });
         let usable = |shared: &&Arc<Shared>| {
-            shared.has_room(self.streams) && rules.judge(shared.address()).is_ok()
+            shared.has_room(self.streams) && shared.peer().is_permitted(rules)
         };
         if let Some(shared) = known.shared.iter().find(usable) {
             return Some(Found::Shared(shared.lease()));

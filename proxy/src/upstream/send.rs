@@ -12,6 +12,7 @@ use super::error::UpstreamError;
 use super::frame::Framing;
 use super::lease::{Lease, SendError};
 use super::pool::{Offer, Origin};
+use super::profile::OriginClient;
 use crate::audit::{Milestone, Record};
 use crate::exchange::body::{Progress, RequestBody};
 use crate::exchange::expect::Release;
@@ -23,6 +24,7 @@ pub(crate) struct Route<'a> {
     pub(crate) environment: &'a Arc<Environment>,
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) destination: &'a Destination,
+    pub(crate) profile: &'a OriginClient,
     pub(crate) framing: &'a Framing,
 }
 
@@ -48,7 +50,7 @@ pub(crate) async fn send(
             // Boxed: a handshake's state is large, and most requests need none.
             None => Box::pin(connect(gateway, route, origin.clone(), record)).await?,
         };
-        record.dialled(lease.address());
+        record.dialled(lease.peer());
         let spare = if pooled { copy_if_harmless(&request) } else { None };
         let sent = tokio::select! {
             sent = lease.send(route.framing, request, release) => sent,
@@ -86,7 +88,8 @@ impl Route<'_> {
             Scheme::Http if by_http2 => Offer::Http2,
             Scheme::Http | Scheme::Https => Offer::Http1,
         };
-        Origin { scheme, destination: self.destination.clone(), offer }
+        let profile = self.profile.id_for(scheme);
+        Origin { scheme, destination: self.destination.clone(), offer, profile }
     }
 }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 use outgate_certs::OriginTls;
 use outgate_policy::Host;
 use rustls_pki_types::{DnsName, ServerName};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::pool::Offer;
+use super::profile::OriginClient;
 use crate::limits::Limits;
-use crate::snapshot::Environment;
 
 /// Why there is no verified TLS session.
 #[derive(Debug, thiserror::Error)]
@@ -28,27 +28,23 @@ pub(crate) enum TlsError {
 }
 
 /// A verified session with `host` over `stream`.
-pub(crate) async fn secure(
-    stream: TcpStream,
+pub(super) async fn secure<IO: AsyncRead + AsyncWrite + Unpin>(
+    stream: IO,
     host: &Host,
-    environment: &Environment,
+    profile: &OriginClient,
     offer: Offer,
     limits: &Limits,
-) -> Result<TlsStream<TcpStream>, TlsError> {
-    let tls = match offer {
-        Offer::Http1 => &environment.origin_tls_http1,
-        Offer::Http2 | Offer::Either => &environment.origin_tls,
-    };
-    handshake(stream, host, tls, limits).await
+) -> Result<TlsStream<IO>, TlsError> {
+    handshake(stream, host, profile.tls(offer), limits).await
 }
 
 /// The same as whatever client `tls` is.
-pub(crate) async fn handshake(
-    stream: TcpStream,
+pub(crate) async fn handshake<IO: AsyncRead + AsyncWrite + Unpin>(
+    stream: IO,
     host: &Host,
     tls: &OriginTls,
     limits: &Limits,
-) -> Result<TlsStream<TcpStream>, TlsError> {
+) -> Result<TlsStream<IO>, TlsError> {
     let name = server_name(host).ok_or_else(|| TlsError::Name { host: host.clone() })?;
     let handshake = TlsConnector::from(tls.config()).connect(name, stream);
     match tokio::time::timeout(limits.origin_handshake, handshake).await {

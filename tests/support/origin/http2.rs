@@ -13,8 +13,9 @@ use rustls::ServerConfig;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::acceptor::Acceptor;
+use super::demands::Demands;
 use super::record::{Handshake, Record};
-use super::{Script, fail_with_scripts, scripts, server_config, socket_address};
+use super::{Script, fail_with_scripts, scripts, socket_address};
 use crate::http::{self, Request};
 use crate::http2::Background;
 use crate::pki::{Identity, Pki};
@@ -241,7 +242,8 @@ impl Http2Builder {
     /// # Panics
     /// When the address is taken.
     pub fn start(self) -> Http2Origin {
-        let tls = self.identity.map(|identity| Arc::new(server_config(identity, self.alpn)));
+        let tls =
+            self.identity.map(|identity| Arc::new(Demands::default().config(identity, self.alpn)));
         let state = Arc::new(State {
             tls,
             settings: self.settings,

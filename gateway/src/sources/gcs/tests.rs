@@ -7,6 +7,7 @@ use outgate_certs::{Authority, Leaves, OriginRoots};
 use outgate_policy::{AddressRules, compile};
 use outgate_proxy::{
     AuditSink, Environments, Gateway, Limits, Parts, Purpose, Refusals, Resolver, Snapshot,
+    Upstream,
 };
 use outgate_tests::gcs::{self, SERVICE};
 use outgate_tests::origin::scripts;
@@ -73,7 +74,8 @@ fn asking<T>(
     let limits = Limits::default();
     let compiled = compile(&environment.to_string(), "env_test").unwrap();
     let policy = Arc::new(compiled.policy);
-    let snapshot = Snapshot { policy, addresses: AddressRules::default() };
+    let snapshot =
+        Snapshot { policy, addresses: AddressRules::default(), profiles: Arc::default() };
     let environment = Environment::new(&compiled.id, snapshot, &roots, &limits).unwrap();
     let (audit, _writer) = AuditSink::new(limits.audit_wait);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -87,6 +89,7 @@ fn asking<T>(
             environments: Environments::default(),
             audit,
             refusals: Refusals::Status,
+            upstream: Upstream::Direct,
             captures_ipv6: false,
         });
         let egress = Egress::new(gateway, Purpose::Source);

@@ -13,7 +13,8 @@ fn environment(id: &str) -> Arc<Environment> {
     let mut roots = OriginRoots::none();
     roots.add_pem(&folder.path().join("ca.pem")).expect("roots");
     let policy = Arc::new(Policy::deny_all());
-    let snapshot = Snapshot { policy, addresses: AddressRules::default() };
+    let snapshot =
+        Snapshot { policy, addresses: AddressRules::default(), profiles: Arc::default() };
     let id = EnvironmentId::parse(id).expect("an id");
     Arc::new(Environment::new(&id, snapshot, &roots, &Limits::default()).expect("TLS"))
 }
