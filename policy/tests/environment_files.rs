@@ -1,8 +1,8 @@
 //! Which files load, and is every problem of one that doesn't said at once, with its place?
 
 use outgate_policy::{
-    AddressConfig, AddressRules, EnvValue, Environment, Reason, Source, Target, compile,
-    compile_under,
+    AddressConfig, AddressRules, ClientFiles, EnvValue, Environment, MinTls, OriginOptions, Reason,
+    Source, Target, compile, compile_under,
 };
 use serde_json::{Value, json};
 
@@ -317,6 +317,37 @@ fn refuses_what_has_no_effect_yet() {
             &format!(".{field}"),
             "not supported yet",
         );
+    }
+}
+
+#[test]
+fn reads_how_the_origin_of_an_entry_is_met() {
+    let environment = load(&json!({"network": {"allowlist": [
+        {"domain": "a.test"},
+        {"domain": "b.test", "origin": {"roots": "r.pem", "min_tls": "1.3"}},
+        {"domain": "c.test", "origin": {"client_certificate": "c.pem", "client_key": "c.key"}},
+    ]}}));
+    let client = ClientFiles { certificate: "c.pem".to_owned(), key: "c.key".to_owned() };
+    let roots = Some("r.pem".to_owned());
+    let origins: Vec<_> = environment.policy.origins().collect();
+    assert_eq!(
+        origins,
+        [
+            (1, &OriginOptions { roots, client: None, min_tls: MinTls::Tls13 }),
+            (2, &OriginOptions { roots: None, client: Some(client), min_tls: MinTls::Tls12 }),
+        ]
+    );
+    let files: Vec<_> = origins.iter().flat_map(|(_, origin)| origin.files()).collect();
+    assert_eq!(files, ["r.pem", "c.pem", "c.key"]);
+}
+
+#[test]
+fn refuses_an_origin_whose_tls_is_not_ours() {
+    let origin = json!({"min_tls": "1.3"});
+    let tcp = json!({"domain": "a.test", "ports": [22], "protocol": "tcp", "origin": origin});
+    let passed = json!({"domain": "a.test", "tls": "passthrough", "origin": origin});
+    for entry in [tcp, passed] {
+        refuses(entry, ".origin", "the client's own");
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn check_entry(object: &Object<'_>, entry: &Entry, report: &mut Repor
             }
         }
     }
-    if object.get("origin").is_some() && hides_requests(entry).is_some() {
+    if entry.origin.is_some() && hides_requests(entry).is_some() {
         let message = "no use here: the TLS that passes is the client's own, not the gateway's";
         report.problem(&object.place.key("origin"), message);
     }
