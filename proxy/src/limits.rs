@@ -27,7 +27,8 @@ pub struct Limits {
     /// Header lines of a request or an answer.
     #[serde(deserialize_with = "positive")]
     pub headers: usize,
-    /// From the first SYN to an established connection, over all addresses of a name.
+    /// From the first SYN to an established connection, over all addresses of a name; through an
+    /// upstream proxy, to its word that there is one.
     #[serde(deserialize_with = "duration")]
     pub connect: Duration,
     /// Head start of one address before the next is tried beside it (RFC 8305 §5).
