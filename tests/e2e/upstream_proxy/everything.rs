@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use outgate_tests::gcs::{Bucket, SERVICE};
+use outgate_tests::wait::SOON;
+
 use super::*;
 
 const WEBSOCKET: &str = "GET /ws HTTP/1.1\r\nHost: api.example.com\r\nConnection: Upgrade\r\n\
@@ -146,6 +149,27 @@ fn a_tool_call_s_hook_and_a_token_endpoint_are_reached_by_it() {
         assert_eq!((auth.requests().len(), api.requests().len()), (1, 1));
         let sent = &api.requests()[0];
         assert_eq!(sent.header("authorization"), Some("Bearer the-token"));
+    });
+}
+
+#[test]
+fn a_source_is_fetched_by_it() {
+    isolated(|| {
+        let world = world!();
+        world.name(SERVICE, "11.22.33.88");
+        let bucket = Bucket::new("data").object("set/a.txt", "one");
+        let _service = world.https(SERVICE).script(bucket.serve()).start();
+        let proxy = UpstreamProxy::at(PROXY).start();
+        let environment = json!({
+            "sources": [{"type": "gcs", "source": "gs://data/set", "target": "/workspace"}],
+            "network": {"allowlist": [{"domain": SERVICE}]},
+        });
+        let gateway = behind(&world, &environment).start();
+        let brought = gateway.state().join("environments/env_test/root/workspace/a.txt");
+        let is_there = || fs::read_to_string(&brought).is_ok_and(|text| text == "one");
+        assert!(wait_until(SOON * 2, is_there), "{:?}", gateway.logs());
+        assert!(proxy.asked().iter().all(|asked| asked == "11.22.33.88:443"));
+        assert!(proxy.connections() >= 1);
     });
 }
 
