@@ -20,7 +20,7 @@ use crate::ingress::identity::Environments;
 use crate::limits::Limits;
 use crate::listener::{Listener, accept_all};
 use crate::resolve::Resolver;
-use crate::upstream::Upstream;
+use crate::upstream::{Hop, Upstream};
 
 /// How often unused upstream connections are looked through.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -68,6 +68,7 @@ pub struct Gateway {
     audit: AuditSink,
     refusals: Refusals,
     upstream: Upstream,
+    hop: Hop,
     captures_ipv6: bool,
     dns_answers: Answers,
     drain: watch::Sender<bool>,
@@ -104,6 +105,7 @@ impl Gateway {
             audit,
             refusals,
             upstream,
+            hop: Hop::new(),
             captures_ipv6,
             dns_answers: Answers::default(),
             drain,
@@ -214,6 +216,10 @@ impl Gateway {
 
     pub(crate) fn upstream(&self) -> &Upstream {
         &self.upstream
+    }
+
+    pub(crate) fn hop(&self) -> &Hop {
+        &self.hop
     }
 
     pub(crate) fn refusals(&self) -> Refusals {

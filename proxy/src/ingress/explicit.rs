@@ -138,6 +138,10 @@ impl ExplicitDoor {
     }
 
     async fn connect(&self, parts: &Parts, mut record: Record) -> Response<ReplyBody> {
+        if self.gateway.hop().is_in(&parts.headers) {
+            let message = "the upstream proxy leads back to this gateway";
+            return refuse_connect(record, &Denial::new(Reason::OriginConnect, message));
+        }
         let environment = match self.identify(&parts.headers) {
             Ok(environment) => environment,
             Err(denial) => return refuse_connect(record, &denial),

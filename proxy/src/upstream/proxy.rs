@@ -5,10 +5,12 @@
 
 mod answer;
 mod authorization;
+mod hop;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use outgate_certs::OriginTls;
@@ -17,13 +19,13 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use zeroize::Zeroizing;
 
 pub use self::authorization::ProxyAuthorization;
+pub(crate) use self::hop::Hop;
 use super::dial::{DialError, dial};
 use super::stream::OriginStream;
 use super::tls::{TlsError, handshake};
 use crate::gateway::Gateway;
 use crate::ingress::prefixed::Prefixed;
 use crate::resolve::ResolveError;
-use std::sync::Arc;
 
 /// How everything that leaves goes out, `[upstream]` in the operator's file.
 #[derive(Clone, Debug, Default)]
@@ -128,12 +130,14 @@ impl UpstreamProxy {
         let (stream, _) = dialled.map_err(|error| ProxyError::Connect(Box::new(error)))?;
         Ok(match &self.security {
             ProxySecurity::Clear => {
-                OriginStream::Tunnel(Box::new(self.connect(stream, authority).await?))
+                let io = self.connect(stream, authority, gateway.hop()).await?;
+                OriginStream::Tunnel(Box::new(io))
             }
             ProxySecurity::Tls(tls) => {
                 let session = handshake(stream, host, tls, limits).await;
                 let session = session.map_err(ProxyError::Tls)?;
-                OriginStream::SecureTunnel(Box::new(self.connect(session, authority).await?))
+                let io = self.connect(session, authority, gateway.hop()).await?;
+                OriginStream::SecureTunnel(Box::new(io))
             }
         })
     }
@@ -143,9 +147,10 @@ impl UpstreamProxy {
         &self,
         mut io: IO,
         authority: &str,
+        hop: &Hop,
     ) -> Result<Prefixed<IO>, ProxyError> {
-        let mut head =
-            Zeroizing::new(format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n"));
+        let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{hop}");
+        let mut head = Zeroizing::new(head);
         if let Some(authorization) = &self.authorization {
             authorization.write(&mut head);
         }

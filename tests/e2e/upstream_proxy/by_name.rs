@@ -22,8 +22,9 @@ fn the_proxy_is_given_the_name_and_nothing_is_looked_up_here() {
         let proxy = UpstreamProxy::at(PROXY).knows(&authority, "11.22.33.90:443").start();
         let gateway = resolving(&world, "");
         assert_eq!(gateway.curl(&format!("https://{name}/")).run().status, 200);
-        let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
-        assert_eq!(proxy.heads(), [head]);
+        let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
+        assert!(proxy.heads()[0].starts_with(&head), "{:?}", proxy.heads());
+        assert_eq!(proxy.connections(), 1);
         assert_eq!(origin.requests().len(), 1);
         let line = &gateway.wait_audit(1)[0];
         assert_eq!((&line["status"], line.get("address")), (&json!(200), None), "{line}");

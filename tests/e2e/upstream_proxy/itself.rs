@@ -1,5 +1,11 @@
 //! A proxy that is the gateway.
 
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
 use super::*;
 
 /// A gateway with a listener on every address, whose proxy is at `url`.
@@ -57,5 +63,47 @@ fn a_name_that_comes_to_mean_the_gateway_is_no_loop() {
         assert_eq!(audit.len(), 3, "no request came back: {audit:#?}");
         assert!(audit[0]["error"].to_string().contains("is the gateway itself"), "{audit:#?}");
         assert!(gateway.descriptors() <= before + 8, "{before} {}", gateway.descriptors());
+    });
+}
+
+/// As a forwarded port does: no address tells.
+#[test]
+fn a_port_that_leads_back_is_one_refusal_and_no_loop() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.silent("11.22.33.44:2222");
+        let (to, count) = (Arc::new(OnceLock::new()), Arc::new(AtomicUsize::new(0)));
+        forward(Arc::clone(&to), Arc::clone(&count));
+        let environment = json!({"network": {"allowlist": [
+            {"domain": "*", "ports": [2222], "protocol": "tcp"},
+        ]}});
+        let gateway = behind(&world, &environment).start();
+        to.set(gateway.explicit()).expect("set once");
+        let refused = gateway.client().try_connect_tunnel("api.example.com:2222").err();
+        let refused = refused.expect("it leads nowhere");
+        assert_eq!(refused.header("outgate-reason"), Some("origin_connect"));
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        let audit = gateway.wait_audit(2);
+        assert_eq!(audit.len(), 2, "{audit:#?}");
+        assert!(audit.iter().all(|line| line["reason"] == "origin_connect"), "{audit:#?}");
+        assert_eq!(origin.connections(), 0);
+    });
+}
+
+/// Leads every connection to [`PROXY`] on, and counts them.
+#[expect(clippy::disallowed_methods, reason = "a forwarded port of the test's own")]
+fn forward(to: Arc<OnceLock<SocketAddr>>, count: Arc<AtomicUsize>) {
+    let listener = TcpListener::bind(PROXY).expect("the address is free");
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            count.fetch_add(1, Ordering::SeqCst);
+            let address = to.get().expect("the gateway runs before anybody asks it");
+            let pair = |one: &TcpStream| one.try_clone().expect("descriptors are left");
+            let (client, there) =
+                (client.expect("a connection"), TcpStream::connect(address).expect("it listens"));
+            for (mut from, mut into) in [(pair(&client), pair(&there)), (there, client)] {
+                thread::spawn(move || io::copy(&mut from, &mut into));
+            }
+        }
     });
 }
