@@ -11,10 +11,16 @@ mod bodies;
 mod chunks;
 #[path = "framing/heads.rs"]
 mod heads;
+#[path = "framing/odd_answers.rs"]
+mod odd_answers;
+#[path = "framing/sequences.rs"]
+mod sequences;
 #[path = "framing/switching.rs"]
 mod switching;
 #[path = "framing/truncation.rs"]
 mod truncation;
+#[path = "framing/upgrades.rs"]
+mod upgrades;
 
 use outgate_tests::prelude::*;
 

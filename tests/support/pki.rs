@@ -31,6 +31,18 @@ pub struct Identity {
     pub key: PrivateKeyDer<'static>,
 }
 
+impl Identity {
+    /// The chain as a file for a server of another make.
+    pub fn chain_pem(&self) -> String {
+        self.chain.iter().map(|certificate| pem("CERTIFICATE", certificate)).collect()
+    }
+
+    /// The key, as PKCS #8.
+    pub fn key_pem(&self) -> String {
+        pem("PRIVATE KEY", self.key.secret_der())
+    }
+}
+
 impl Pki {
     /// Makes the authorities and writes `origin-roots.pem`, with the one trusted root, into `folder`.
     ///
@@ -219,10 +231,6 @@ impl Leaf<'_> {
     }
 }
 
-fn pem(label: &str, bytes: &[u8]) -> String {
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", STANDARD.encode(bytes))
-}
-
 fn authority(name: &str, issuer: Option<&Authority>) -> Authority {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = DistinguishedName::new();
@@ -234,6 +242,13 @@ fn authority(name: &str, issuer: Option<&Authority>) -> Authority {
         None => CertifiedIssuer::self_signed(parameters, new_key()),
     }
     .expect("an authority with these parameters can be signed")
+}
+
+/// RFC 7468.
+fn pem(label: &str, der: &[u8]) -> String {
+    let text: Vec<char> = STANDARD.encode(der).chars().collect();
+    let lines: String = text.chunks(64).flat_map(|line| line.iter().chain(&['\n'])).collect();
+    format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
 fn new_key() -> KeyPair {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Response, Version, header};
+use http::response::Parts;
+use http::{HeaderName, Response, StatusCode, Version, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
@@ -37,7 +38,7 @@ pub(super) struct Underway {
 /// The answer as the client gets it.
 pub(super) fn forward(response: Response<Incoming>, mut underway: Underway) -> Response<ReplyBody> {
     let (mut head, incoming) = response.into_parts();
-    keep_one_length(&mut head.headers);
+    keep_one_length(&mut head);
     hop_by_hop::strip(&mut head.headers);
     // It would lead to QUIC, around the gateway.
     head.headers.remove(HeaderName::from_static("alt-svc"));
@@ -49,21 +50,27 @@ pub(super) fn forward(response: Response<Incoming>, mut underway: Underway) -> R
 }
 
 /// RFC 9112 §6.3: chunks overrule a length, and a length may be said twice. hyper reads it so, but
-/// leaves the head as it was.
-fn keep_one_length(headers: &mut HeaderMap) {
+/// leaves the head as it was. A 204 has none, also in answer to HEAD (RFC 9110 §8.6): some clients
+/// would wait for a body.
+fn keep_one_length(head: &mut Parts) {
+    let headers = &mut head.headers;
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let is_one = match (lengths.next(), lengths.next()) {
         (Some(one), None) => one.to_str().is_ok_and(is_number),
         _ => false,
     };
-    if !is_one || headers.contains_key(header::TRANSFER_ENCODING) {
+    let is_out_of_place =
+        head.status == StatusCode::NO_CONTENT || headers.contains_key(header::TRANSFER_ENCODING);
+    if !is_one || is_out_of_place {
         headers.remove(header::CONTENT_LENGTH);
     }
 }
 
-/// RFC 9110 §8.6. Rust's numbers may have a sign.
+/// RFC 9110 §8.6. Rust's numbers may have a sign; zeros before it are no part of a number that is
+/// written anew.
 fn is_number(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok()
+    let is_plain = text == "0" || !text.starts_with('0');
+    is_plain && text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok()
 }
 
 impl Forwarded {

@@ -1,5 +1,7 @@
 //! Does a value take its placeholder's place only where it is trusted?
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use outgate_tests::prelude::*;
 
 use super::scene::{Made, done, store};
@@ -85,5 +87,56 @@ fn elsewhere_nothing_is_sent() {
         for origin in [&api, &plain, &evil] {
             assert_eq!(origin.requests().len(), 0);
         }
+    });
+}
+
+#[test]
+fn each_of_several_requests_in_one_write_is_looked_at_for_itself() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https("api.example.com").start();
+        let mut gateway = world.gateway_builder().start();
+        let value = canary(40);
+        store(&gateway, &credential(&value, &["header"]));
+        let made = Made::new(&gateway, &environment());
+        let placeholder = made.placeholder("KEY");
+        let proof = STANDARD.encode(format!(
+            "{}:{}",
+            made.id(),
+            made.answer["proxy_token"].as_str().expect("a token")
+        ));
+        let mut client = gateway.client();
+        client.send(format!(
+            "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\
+             Proxy-Authorization: Basic {proof}\r\n\r\n"
+        ));
+        assert_eq!(client.try_read_response("CONNECT").map(|answer| answer.status), Ok(200));
+        let mut client = client.tls(&Hello::to("api.example.com"));
+        let get = |path: &str, host: &str, key: &str| {
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nX-Key: {key}\r\n\r\n")
+        };
+        client.send(
+            [
+                get("/1", "api.example.com", "none"),
+                get("/2", "evil.example.test", &placeholder),
+                get("/3", "api.example.com", &placeholder),
+                get("/4", "api.example.com", "none"),
+                get("/5", "api.example.com", &placeholder).replace("Host:", "Host :"),
+                get("/6", "api.example.com", &placeholder),
+            ]
+            .concat(),
+        );
+        let statuses: Vec<u16> = (0..5).map(|_| client.read_response().status).collect();
+        assert_eq!(statuses, [200, 421, 200, 200, 400]);
+        assert!(client.is_closed());
+        let requests = origin.requests();
+        let read: Vec<_> = requests
+            .iter()
+            .map(|one| (one.target.as_str(), one.header("x-key").expect("they have one")))
+            .collect();
+        assert_eq!(read, [("/1", "none"), ("/3", value.as_str()), ("/4", "none")]);
+        let audit = gateway.final_audit();
+        assert_eq!(audit.iter().filter(|line| line["kind"] == "request").count(), 5);
+        assert_secret_absent(gateway.output(), &value);
     });
 }
