@@ -12,6 +12,7 @@ mod explain;
 mod hooks;
 mod key;
 mod page;
+mod reserve;
 mod sent;
 mod socket;
 

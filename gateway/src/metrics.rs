@@ -6,7 +6,7 @@
 //! environment is made up for each answer from those that there are.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use metrics::{
     Counter, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
@@ -15,6 +15,7 @@ use metrics::{
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use outgate_policy::Reason;
 use outgate_proxy::{Gateway, Tally};
+use tokio::runtime::Handle;
 
 const REQUESTS: &str = "outgate_requests_total";
 const TUNNELS: &str = "outgate_tunnels_total";
@@ -25,6 +26,7 @@ const RELOADS: &str = "outgate_reloads_total";
 const PROBLEMS: &str = "outgate_problems";
 const ENVIRONMENTS: &str = "outgate_environments";
 const CONNECTIONS: &str = "outgate_connections";
+const TASKS: &str = "outgate_tasks";
 const DNS: &str = "outgate_dns_queries_total";
 const PLACES_TAKEN: &str = "outgate_audit_places_taken";
 const PLACES: &str = "outgate_audit_places";
@@ -40,6 +42,7 @@ const UNSORTED: u32 = 4096;
 #[derive(Clone)]
 pub(crate) struct Metrics {
     recorder: Arc<PrometheusRecorder>,
+    workers: Arc<OnceLock<Vec<Handle>>>,
 }
 
 /// Counts written lines.
@@ -68,7 +71,13 @@ impl Metrics {
             counter!(RELOADS, "outcome" => "success").absolute(0);
             counter!(RELOADS, "outcome" => "failure").absolute(0);
         });
-        Metrics { recorder: Arc::new(recorder) }
+        Metrics { recorder: Arc::new(recorder), workers: Arc::default() }
+    }
+
+    /// Whose tasks are counted, once they are there.
+    pub(crate) fn of_workers(&self, workers: Vec<Handle>) {
+        // A gateway starts once.
+        let _ = self.workers.set(workers);
     }
 
     /// What counts written lines.
@@ -98,7 +107,9 @@ impl Metrics {
 
     /// The text for Prometheus.
     pub(crate) fn render(&self, gateway: &Gateway, problems: usize) -> String {
-        self.recorder.handle().render() + &render_now(gateway, problems)
+        let workers = self.workers.get().into_iter().flatten();
+        let tasks = workers.map(|worker| worker.metrics().num_alive_tasks()).sum();
+        self.recorder.handle().render() + &render_now(gateway, problems, tasks)
     }
 }
 
@@ -140,7 +151,7 @@ impl Counting {
 
 /// What is so now; nothing of it outlives the answer, so that an environment that is gone leaves
 /// nothing behind.
-fn render_now(gateway: &Gateway, problems: usize) -> String {
+fn render_now(gateway: &Gateway, problems: usize, tasks: usize) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     let environments = gateway.environments();
     let audit = gateway.audit();
@@ -154,6 +165,8 @@ fn render_now(gateway: &Gateway, problems: usize) -> String {
             let id = environment.id().to_string();
             gauge!(CONNECTIONS, "environment" => id).set(number(environment.open_connections()));
         }
+        describe_gauge!(TASKS, "Tasks that serve connections, on either side.");
+        gauge!(TASKS).set(number(tasks));
         describe_counter!(DNS, "Questions of sandboxes for names, by the kind of the answer.");
         for (answer, count) in gateway.dns_answers_given() {
             counter!(DNS, "answer" => answer).absolute(count);
@@ -221,6 +234,7 @@ mod tests {
             PROBLEMS,
             ENVIRONMENTS,
             CONNECTIONS,
+            TASKS,
             DNS,
             PLACES_TAKEN,
             PLACES,

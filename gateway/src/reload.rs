@@ -79,6 +79,17 @@ pub(crate) struct Loaded {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What is read, and what is said of it.
+#[derive(Clone, Copy, PartialEq)]
+enum Reading {
+    /// Files that have changed.
+    News,
+    /// All, because a person asked: every problem is told again.
+    All,
+    /// All, because the API has changed something: what is known already is not told again.
+    ForApi,
+}
+
 impl Reloader {
     pub(crate) fn new(
         reread: Reread,
@@ -154,7 +165,7 @@ impl Reloader {
                 () = changed(&mut watch) => {
                     tokio::time::sleep(SETTLE).await;
                     watch.iter_mut().for_each(Watch::forget);
-                    self.read(false);
+                    self.read(Reading::News);
                 }
                 _ = stop.wait_for(|stop| *stop) => return,
             }
@@ -190,7 +201,7 @@ impl Reloader {
             self.stands("the audit file", failure, "the old one is written on");
         }
         self.standing.iter().for_each(Problem::log);
-        self.read(true);
+        self.read(Reading::All);
     }
 
     fn read_operator(&mut self) -> Result<(), Failure> {
@@ -229,7 +240,7 @@ impl Reloader {
                 tracing::error!(why = failure.message(), "the old address rules stay in force");
             }
         }
-        self.put_in_force(true);
+        self.put_in_force(Reading::ForApi);
         is_ruled && !self.problems.borrow().iter().any(|problem| problem.is_of_made(id))
     }
 
@@ -240,8 +251,8 @@ impl Reloader {
     }
 
     /// The environments' files; their policies are in force when this returns.
-    fn read(&mut self, anew: bool) {
-        let environments = self.put_in_force(anew);
+    fn read(&mut self, reading: Reading) {
+        let environments = self.put_in_force(reading);
         let problems = self.problems.borrow().len();
         self.metrics.reloaded(problems > 0);
         tracing::info!(environments, problems, "environment files were read");
@@ -249,21 +260,22 @@ impl Reloader {
 
     /// The same without a word: nobody changed anything.
     fn read_quietly(&mut self) {
-        self.put_in_force(false);
+        self.put_in_force(Reading::News);
     }
 
-    fn put_in_force(&mut self, anew: bool) -> usize {
+    fn put_in_force(&mut self, reading: Reading) -> usize {
         let sources = &self.settings.environments;
         let Generation { environments, gone, mut problems } =
-            self.in_force.read(sources, &self.rules, anew);
+            self.in_force.read(sources, &self.rules, reading != Reading::News);
         let count = environments.iter().len();
         self.gateway.replace_environments(environments);
         for environment in gone {
-            tracing::warn!(environment = %environment.id(), "its file is gone: all is denied to it");
+            tracing::warn!(environment = %environment.id(), "it is gone: all is denied to it");
             environment.retire(self.rules.clone());
         }
         let known = self.problems.borrow().clone();
-        problems.iter().filter(|one| anew || !known.contains(one)).for_each(Problem::log);
+        let is_told = |one: &&Problem| reading == Reading::All || !known.contains(one);
+        problems.iter().filter(is_told).for_each(Problem::log);
         problems.extend(self.standing.iter().cloned());
         let is_mended = |old: &&Problem| !problems.iter().any(|new| new.place == old.place);
         for mended in known.iter().filter(is_mended) {

@@ -14,6 +14,7 @@ use outgate_policy::{Denial, Reason};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::accepting::Accepting;
 use crate::audit::AuditSink;
 use crate::dns::{self, Answers, DnsListener};
 use crate::ingress::identity::Environments;
@@ -73,6 +74,7 @@ pub struct Gateway {
     dns_answers: Answers,
     drain: watch::Sender<bool>,
     strangers: Arc<Semaphore>,
+    accepting: Accepting,
 }
 
 /// Tells a connection when to end; cheap to clone.
@@ -110,6 +112,7 @@ impl Gateway {
             dns_answers: Answers::default(),
             drain,
             strangers,
+            accepting: Accepting::new(),
         })
     }
 
@@ -151,6 +154,15 @@ impl Gateway {
     /// Whether [`Gateway::drain`] was called.
     pub fn is_draining(&self) -> bool {
         *self.drain.borrow()
+    }
+
+    /// Whether clients can't come in: descriptors or memory have run out.
+    pub fn refuses_connections(&self) -> bool {
+        self.accepting.is_failing()
+    }
+
+    pub(crate) fn accepting(&self) -> &Accepting {
+        &self.accepting
     }
 
     /// A place for one more connection that has not said whose it is.

@@ -21,6 +21,7 @@
 //! files, flags or signals. [`Environment`] and [`Snapshot`] say whose traffic may go where;
 //! [`Limits`] has every deadline and bound.
 
+mod accepting;
 mod audit;
 mod budget;
 mod connection;

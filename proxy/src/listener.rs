@@ -169,6 +169,7 @@ async fn accept_until_drain(
             // The client gave up between its SYN and our accept.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
+                gateway.accepting().failed();
                 if pause == SHORTEST_PAUSE {
                     tracing::error!(%error, "connections can't be accepted; trying again");
                 }

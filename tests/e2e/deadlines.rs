@@ -221,8 +221,12 @@ fn connections_that_say_nothing_count_too_and_other_environments_feel_nothing_of
         let builder = world.gateway_builder().listeners_from_configuration();
         let gateway = builder.configuration(&configuration).start();
         let before = gateway.descriptors();
-        let mut silent: Vec<_> = (0..40).map(|_| gateway.client()).collect();
-        let answers = silent.split_off(5).into_iter().map(|mut client| client.read_response());
+        let taken = || gateway.metric("outgate_connections{environment=\"one\"}") == 5.0;
+        let _silent: Vec<_> = (0..5).map(|_| gateway.client()).collect();
+        // Two that come at once may be seen in either order.
+        assert!(wait_until(IN_TIME, taken));
+        let refused: Vec<_> = (0..35).map(|_| gateway.client()).collect();
+        let answers = refused.into_iter().map(|mut client| client.read_response());
         assert!(answers.into_iter().all(|refused| refused.status == 503));
         assert!(wait_until(IN_TIME, || gateway.descriptors() <= before + 5));
         let two = gateway.ready()["explicit"][1].as_str().and_then(|address| address.parse().ok());

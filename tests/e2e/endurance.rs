@@ -35,23 +35,39 @@ fn clients_that_drip_slow_nobody_down_and_are_gone_in_time() {
             .configuration(
                 "[limits]\nrequest_head = \"3s\"\nclient_handshake = \"3s\"\nidle_keep_alive = \"3s\"\n",
             )
+            .argument("--socks=127.0.0.1:0")
             .environment(&environment())
             .start();
         let before = gateway.descriptors();
+        let socks = gateway.ready()["socks"][0].as_str().and_then(|address| address.parse().ok());
+        let socks = socks.expect("it listens for SOCKS");
         let mut slow = Vec::new();
         for number in 0..200 {
-            let mut client = gateway.client();
-            match number % 3 {
+            let mut client = match number % 5 {
+                1 => gateway.client().connect_tunnel("api.example.com:443"),
+                3 => session(&gateway),
+                4 => RawClient::connect(socks, gateway.ca()),
+                _ => gateway.client(),
+            };
+            match number % 5 {
                 0 => assert!(client.send("GET http://api.example.com/ HTTP/1.1\r\nHos")),
-                1 => client = client.connect_tunnel("api.example.com:443"),
+                // A head that drips in as the second on its connection.
+                3 => {
+                    assert_eq!(client.exchange(GET).status, 200);
+                    assert!(client.send("GET / HTTP/1.1\r\nHos"));
+                }
+                // A greeting with 255 methods, which come one by one.
+                4 => assert!(client.send([5, 255])),
                 _ => {}
             }
             slow.push(client);
         }
         let dripping = Instant::now();
         while dripping.elapsed() < Duration::from_secs(1) {
-            for client in slow.iter_mut().step_by(3) {
-                client.send("t");
+            for (number, client) in slow.iter_mut().enumerate() {
+                if matches!(number % 5, 0 | 3 | 4) {
+                    client.send("t");
+                }
             }
             thread::sleep(Duration::from_millis(100));
         }
@@ -72,8 +88,13 @@ fn running_out_of_descriptors_ends_nothing_and_burns_nothing() {
         assert_eq!(session(&gateway).exchange(GET).status, 200);
         let open = u64::try_from(gateway.descriptors()).expect("a small number");
         gateway.limit_descriptors(open + 20);
+        assert_eq!(gateway.readiness().0, 200);
         let held: Vec<_> = (0..100).map(|_| gateway.client()).collect();
         assert!(gateway.wait_log("can't be accepted"));
+        for _ in 0..3 {
+            let (status, said) = gateway.readiness();
+            assert_eq!((status, &said["missing"][0]), (503, &json!("accept")), "{said}");
+        }
         let (started, used) = (Instant::now(), gateway.processor_time());
         thread::sleep(Duration::from_secs(2));
         let used = gateway.processor_time() - used;
@@ -85,6 +106,7 @@ fn running_out_of_descriptors_ends_nothing_and_burns_nothing() {
         let started = Instant::now();
         assert_eq!(session(&gateway).exchange(GET).status, 200);
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        assert!(wait_until(Duration::from_secs(5), || gateway.readiness().0 == 200));
         assert!(gateway.is_running());
         assert_eq!(gateway.stop(), 0);
     });

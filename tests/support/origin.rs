@@ -46,6 +46,7 @@ pub struct Builder {
     alpn: Vec<Vec<u8>>,
     demands: Demands,
     script: Box<Script>,
+    forgetful: bool,
 }
 
 struct State {
@@ -68,6 +69,7 @@ impl Origin {
             alpn: vec![b"http/1.1".to_vec()],
             demands: Demands::default(),
             script: scripts::echo(),
+            forgetful: false,
         }
     }
 
@@ -82,6 +84,7 @@ impl Origin {
             alpn: Vec::new(),
             demands: Demands::default(),
             script: scripts::echo(),
+            forgetful: false,
         }
     }
 
@@ -199,6 +202,13 @@ impl Builder {
         self
     }
 
+    /// Keeps nothing of its connections, so that a test may go on for hours.
+    #[must_use]
+    pub fn forgetful(mut self) -> Self {
+        self.forgetful = true;
+        self
+    }
+
     /// Answers each request with these bytes.
     #[must_use]
     pub fn respond(self, response: impl Into<Vec<u8>>) -> Self {
@@ -218,10 +228,12 @@ impl Builder {
             records: Mutex::default(),
             panics: Mutex::default(),
         });
-        let accepted_by = Arc::clone(&state);
+        let (accepted_by, forgetful) = (Arc::clone(&state), self.forgetful);
         let acceptor = Acceptor::start(self.address, move |socket| {
-            let record = Arc::new(Record::default());
-            accepted_by.records().push(Arc::clone(&record));
+            let record = match forgetful {
+                true => Arc::new(Record::forgetful()),
+                false => accepted_by.record(),
+            };
             let state = Arc::clone(&accepted_by);
             thread::spawn(move || state.serve(socket, &record));
         });
@@ -235,6 +247,12 @@ impl State {
             run_script(&self.panics, || (self.script)(&mut connection));
         }
         record.end();
+    }
+
+    fn record(&self) -> Arc<Record> {
+        let record = Arc::new(Record::default());
+        self.records().push(Arc::clone(&record));
+        record
     }
 
     fn records(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Record>>> {

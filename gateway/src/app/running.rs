@@ -55,7 +55,7 @@ impl App {
     pub(crate) fn start(self) -> Result<Running, Failure> {
         let (cut, cut_seen) = watch::channel(false);
         let (living, alive) = tokio_mpsc::channel(1);
-        let mut workers = Vec::new();
+        let (mut workers, mut runtimes) = (Vec::new(), Vec::new());
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             let sockets = self.sockets.try_clone().map_err(Failure::start)?;
             let worker = Worker {
@@ -66,8 +66,10 @@ impl App {
                 cut: cut_seen.clone(),
                 living: living.clone(),
             };
+            runtimes.push(worker.runtime.handle().clone());
             workers.push(spawn("worker", move || worker.run())?);
         }
+        self.metrics.of_workers(runtimes);
         let (close, closed) = watch::channel(false);
         let supply = Supply {
             gateway: Arc::clone(&self.gateway),
@@ -276,7 +278,8 @@ fn shown(
     Shown {
         missing: Arc::new(move || {
             let audit = probed.audit().is_stalled();
-            let checks = [(probed.is_draining(), "draining"), (audit, "audit")];
+            let accept = probed.refuses_connections();
+            let checks = [(probed.is_draining(), "draining"), (audit, "audit"), (accept, "accept")];
             checks.into_iter().filter(|(wrong, _)| *wrong).map(|(_, name)| name).collect()
         }),
         problems: Arc::new(move || {

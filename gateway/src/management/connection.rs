@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::Listener;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, watch};
 use tokio::time;
+
+use super::reserve::{Door, Reserve};
 
 /// Callers at a time: supervisors and people. The next one waits in the backlog.
 const CONNECTIONS: usize = 64;
@@ -22,25 +23,23 @@ const CONNECTION: Duration = Duration::from_secs(3600);
 const HEAD_BYTES: usize = 16 << 10;
 
 /// Serves every caller until `stop` turns true or its sender is gone.
-pub(super) async fn accept<L: Listener>(
-    mut listener: L,
-    api: Router,
-    mut stop: watch::Receiver<bool>,
-) {
+pub(super) async fn accept<D: Door>(door: D, api: Router, mut stop: watch::Receiver<bool>) {
+    let reserve = Arc::new(Reserve::new());
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;
-            // The listener itself backs off when accepting fails.
-            (place, listener.accept().await.0)
+            (place, reserve.accept(&door).await)
         };
         let (place, io) = tokio::select! {
             accepted = next => accepted,
             _ = stop.wait_for(|stop| *stop) => return,
         };
         let exchange = answer(io, api.clone());
+        let reserve = Arc::clone(&reserve);
         tokio::spawn(async move {
             exchange.await;
+            reserve.fill();
             drop(place);
         });
     }

@@ -8,6 +8,10 @@ use outgate_tests::prelude::*;
 
 use crate::{NAME, OTHER, Step, open_environment, open_gateway};
 
+/// A connection that pings kept open would live longer than this, and one that they don't is gone
+/// by then on the busiest machine.
+const AT_LAST: Duration = Duration::from_secs(20);
+
 #[test]
 fn an_idle_connection_is_closed_in_order_whatever_it_pings() {
     isolated(|| {
@@ -22,12 +26,12 @@ fn an_idle_connection_is_closed_in_order_whatever_it_pings() {
         assert_eq!(used.get("/").status, 200);
         let mut unused = gateway.frames(NAME);
         let started = Instant::now();
-        while used.ping().is_ok() && started.elapsed() < Duration::from_secs(6) {
+        while used.ping().is_ok() && started.elapsed() < AT_LAST {
             thread::sleep(Duration::from_millis(50));
         }
         let took = started.elapsed();
-        assert!((900..5000).contains(&took.as_millis()), "{took:?}");
-        let ended = used.ended(Duration::from_secs(5)).expect("it has ended");
+        assert!(took >= Duration::from_millis(900) && took < AT_LAST, "{took:?}");
+        let ended = used.ended(AT_LAST).expect("it has ended");
         assert!(ended.is_ok(), "GOAWAY without an error: {ended:?}");
         assert_eq!(unused.ending(), Some(0), "GOAWAY, no error");
         let audit = gateway.final_audit();

@@ -79,3 +79,21 @@ fn one_that_never_was_good_is_denied_everything_until_it_is() {
         assert!(gateway.problems().is_empty());
     });
 }
+
+#[test]
+fn what_the_api_changes_does_not_tell_of_a_bad_file_again_and_a_person_who_asks_is_told() {
+    isolated(|| {
+        let gateway = world!().gateway(allowing(&[API]));
+        gateway.set_environment_text("{");
+        assert!(gateway.wait_log("can't be used"));
+        let told = || gateway.logs().iter().filter(|line| line.contains("can't be used")).count();
+        let before = told();
+        for _ in 0..5 {
+            let network = json!({"network": {"allowlist": []}});
+            assert_eq!(gateway.api("POST", "/v1beta/environments", &network).status, 200);
+        }
+        assert_eq!((told(), gateway.problems().len()), (before, 1));
+        gateway.reload();
+        assert!(wait_until(SOON, || told() > before), "a person asked");
+    });
+}

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::Gateway;
+use crate::http::Response;
 
 impl Gateway {
     /// The status of `/readyz` and what it says.
@@ -28,17 +29,28 @@ impl Gateway {
             .map_or_else(Vec::new, |all| all.iter().map(text).collect())
     }
 
+    /// What the management API answers to a request with its key and this body.
+    ///
+    /// # Panics
+    /// When there is no key, or no answer.
+    pub fn api(&self, method: &str, path: &str, body: &Value) -> Response {
+        let key =
+            fs::read_to_string(self.state().join("management.key")).expect("the key is there");
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.management(format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nx-goog-api-key: {}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            key.trim(),
+            body.len(),
+        ))
+    }
+
     /// The text of `/metrics`.
     ///
     /// # Panics
     /// When it is refused.
     pub fn metrics(&self) -> String {
-        let key =
-            fs::read_to_string(self.state().join("management.key")).expect("the key is there");
-        let key = key.trim();
-        let answer = self.management(format!(
-            "GET /metrics HTTP/1.1\r\nHost: x\r\nx-goog-api-key: {key}\r\nConnection: close\r\n\r\n"
-        ));
+        let answer = self.api("GET", "/metrics", &Value::Null);
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.text()
     }

@@ -66,7 +66,7 @@ impl Head {
     }
 
     /// Method and target.
-    pub(crate) fn request_line(&self) -> Result<(String, String), Malformed> {
+    pub fn request_line(&self) -> Result<(String, String), Malformed> {
         let fault = || Malformed(format!("request line {:?}", self.start_line));
         let [method, target, "HTTP/1.1"] = *self.start_line.split(' ').collect::<Vec<_>>() else {
             return Err(fault());

@@ -42,6 +42,7 @@ pub struct Http2Builder {
     settings: server::Builder,
     script: Box<StreamScript>,
     http1: Box<Script>,
+    forgetful: bool,
 }
 
 /// One request as it came.
@@ -72,6 +73,7 @@ struct State {
     settings: server::Builder,
     script: Box<StreamScript>,
     http1: Box<Script>,
+    forgetful: bool,
     background: Background,
     connections: Mutex<Vec<Connected>>,
     requests: Mutex<Vec<Arc<Mutex<Http2Request>>>>,
@@ -120,6 +122,7 @@ impl Http2Origin {
             settings: server::Builder::new(),
             script: Box::new(Stream::echo),
             http1: scripts::echo(),
+            forgetful: false,
         }
     }
 
@@ -223,6 +226,13 @@ impl Http2Builder {
         self
     }
 
+    /// Keeps nothing of its streams, so that a test may go on for hours.
+    #[must_use]
+    pub fn forgetful(mut self) -> Self {
+        self.forgetful = true;
+        self
+    }
+
     /// With other settings than h2's own: windows, streams, size of header lists.
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut server::Builder)) -> Self {
@@ -249,6 +259,7 @@ impl Http2Builder {
             settings: self.settings,
             script: self.script,
             http1: self.http1,
+            forgetful: self.forgetful,
             background: Background::start(),
             connections: Mutex::default(),
             requests: Mutex::default(),
@@ -261,6 +272,13 @@ impl Http2Builder {
 }
 
 impl State {
+    fn keep(&self, request: &Arc<Mutex<Http2Request>>) {
+        if !self.forgetful {
+            let mut requests = self.requests.lock().expect("no thread panics inside");
+            requests.push(Arc::clone(request));
+        }
+    }
+
     fn connected(&self) -> MutexGuard<'_, Vec<Connected>> {
         self.connections.lock().expect("no thread panics inside")
     }

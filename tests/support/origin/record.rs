@@ -9,6 +9,8 @@ const LONGEST: usize = 16 * 1024 * 1024;
 /// What one connection received, while it lasts and after.
 #[derive(Default)]
 pub struct Record {
+    /// Keeps no byte.
+    forgetful: bool,
     raw: Mutex<Vec<u8>>,
     received: AtomicUsize,
     /// Where HTTP ended, after 101.
@@ -30,6 +32,11 @@ pub struct Handshake {
 }
 
 impl Record {
+    /// One that counts bytes and keeps none.
+    pub(super) fn forgetful() -> Self {
+        Self { forgetful: true, ..Self::default() }
+    }
+
     /// The first 16 MiB of application bytes: inside TLS, after decryption.
     pub fn raw(&self) -> Vec<u8> {
         lock(&self.raw).clone()
@@ -63,10 +70,13 @@ impl Record {
     }
 
     pub(super) fn add(&self, bytes: &[u8]) {
+        self.received.fetch_add(bytes.len(), Ordering::Relaxed);
+        if self.forgetful {
+            return;
+        }
         let mut raw = lock(&self.raw);
         let room = LONGEST.saturating_sub(raw.len());
         raw.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.received.fetch_add(bytes.len(), Ordering::Relaxed);
     }
 
     /// What comes after the first `length` bytes is not HTTP.

@@ -104,7 +104,7 @@ async fn http2<IO: AsyncRead + AsyncWrite + Unpin>(
         let (head, respond) = accepted.map_err(io::Error::other)?;
         let (head, body) = head.into_parts();
         let record = Arc::new(Mutex::new(request(number, &head)));
-        state.requests.lock().expect("no thread panics inside").push(Arc::clone(&record));
+        state.keep(&record);
         let handle = state.background.handle().clone();
         let mut stream = Stream::new(handle, body, respond, record);
         let state = Arc::clone(state);
