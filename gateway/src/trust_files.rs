@@ -1,7 +1,8 @@
 //! Which files make clients trust the CA, and how do they get into a folder?
 //!
 //! One certificate set in every form that clients read: the CA alone, the bundle (CA and roots),
-//! a folder of single certificates for OpenSSL, a trust store for Java. Nothing in them is secret.
+//! a folder of single certificates for OpenSSL, a trust store for Java, a policy for browsers.
+//! Nothing in them is secret.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use outgate_certs::{Authority, OriginRoots, bundle, hashed, java_trust_store};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::base64_bytes;
 
@@ -17,6 +19,7 @@ const CA: &str = "ca.pem";
 const BUNDLE: &str = "ca-bundle.pem";
 const FOLDER: &str = "certs";
 const JAVA: &str = "java-truststore.jks";
+const POLICY: &str = "chromium-policy.json";
 
 /// The contents.
 #[derive(Serialize, Deserialize)]
@@ -27,6 +30,7 @@ pub(crate) struct TrustFiles {
     pub(crate) folder: Vec<(String, String)>,
     #[serde(with = "base64_bytes")]
     pub(crate) java: Vec<u8>,
+    pub(crate) policy: String,
 }
 
 /// Where they lie.
@@ -36,6 +40,7 @@ pub(crate) struct TrustPaths {
     pub(crate) bundle: PathBuf,
     pub(crate) folder: PathBuf,
     pub(crate) java: PathBuf,
+    pub(crate) policy: PathBuf,
 }
 
 impl TrustPaths {
@@ -46,6 +51,7 @@ impl TrustPaths {
             bundle: folder.join(BUNDLE),
             folder: folder.join(FOLDER),
             java: folder.join(JAVA),
+            policy: folder.join(POLICY),
         }
     }
 }
@@ -58,6 +64,7 @@ impl TrustFiles {
             bundle: bundle(authority, roots),
             folder: hashed(authority, roots),
             java: java_trust_store(authority, roots),
+            policy: chromium_policy(authority.certificate_pem()),
         }
     }
 
@@ -67,6 +74,7 @@ impl TrustFiles {
         fs::write(&paths.ca, &self.ca)?;
         fs::write(&paths.bundle, &self.bundle)?;
         fs::write(&paths.java, &self.java)?;
+        fs::write(&paths.policy, &self.policy)?;
         fs::create_dir(&paths.folder)?;
         self.folder.iter().try_for_each(|(name, pem)| fs::write(paths.folder.join(name), pem))
     }
@@ -77,6 +85,7 @@ impl TrustFiles {
         let paths = TrustPaths::in_folder(state_dir);
         replace(&paths.bundle, self.bundle.as_bytes())?;
         replace(&paths.java, &self.java)?;
+        replace(&paths.policy, self.policy.as_bytes())?;
         match DirBuilder::new().mode(0o755).create(&paths.folder) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => {}
@@ -93,6 +102,17 @@ impl TrustFiles {
         }
         Ok(())
     }
+}
+
+/// The policy `CACertificates` takes each certificate as the base64 that PEM has between its lines.
+fn chromium_policy(pem: &str) -> String {
+    let bare = |block: &str| -> String {
+        block.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect()
+    };
+    let certificates: Vec<String> =
+        pem.split_inclusive("-----END CERTIFICATE-----").map(bare).collect();
+    let certificates: Vec<&String> = certificates.iter().filter(|text| !text.is_empty()).collect();
+    json!({"CACertificates": certificates}).to_string()
 }
 
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
@@ -125,6 +145,7 @@ mod tests {
                 ("00000002.0".to_owned(), "root".to_owned()),
             ],
             java: vec![0xfe, 0xed],
+            policy: "{}".to_owned(),
         }
     }
 
@@ -143,6 +164,7 @@ mod tests {
         assert_eq!(fs::read_to_string(paths.ca).unwrap(), "ca");
         assert_eq!(fs::read_to_string(paths.bundle).unwrap(), "ca root");
         assert_eq!(fs::read(paths.java).unwrap(), [0xfe, 0xed]);
+        assert_eq!(fs::read_to_string(paths.policy).unwrap(), "{}");
         assert_eq!(names(&paths.folder), ["00000001.0", "00000002.0"]);
     }
 
@@ -160,6 +182,15 @@ mod tests {
         assert_eq!(fs::metadata(&paths.bundle).unwrap().permissions().mode() & 0o777, 0o644);
         // The CA's own file belongs to the CA.
         assert!(!paths.ca.exists());
+    }
+
+    #[test]
+    fn a_policy_has_each_certificate_of_the_chain() {
+        let block = |text: &str| {
+            format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
+        };
+        let pem = block("AAAA\nBB==") + &block("CCCC");
+        assert_eq!(chromium_policy(&pem), r#"{"CACertificates":["AAAABB==","CCCC"]}"#);
     }
 
     #[test]

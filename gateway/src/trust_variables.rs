@@ -74,7 +74,8 @@ pub(crate) const TRUST_VARIABLES: &[TrustVariable] = &[
     variable("PERL_LWP_SSL_CA_FILE", TrustValue::Bundle, "Perl LWP"),
     variable("NIX_SSL_CERT_FILE", TrustValue::Bundle, "Nix"),
     variable("JAVA_TOOL_OPTIONS", TrustValue::Java, "Java, Maven, Gradle, Kotlin, Scala"),
-    variable("NODE_EXTRA_CA_CERTS", TrustValue::Ca, "Node.js, npm, Bun"),
+    variable("NODE_EXTRA_CA_CERTS", TrustValue::Ca, "Node.js, Yarn, Bun"),
+    variable("npm_config_cafile", TrustValue::Bundle, "npm, pnpm, Yarn 1"),
     variable("DENO_CERT", TrustValue::Ca, "Deno"),
     variable("DENO_TLS_CA_STORE", TrustValue::Text("system,mozilla"), "Deno"),
 ];

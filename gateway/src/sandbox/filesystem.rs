@@ -14,6 +14,7 @@
 //!
 //! It is not a file sandbox: the command reads and writes what its user may.
 
+mod browsers;
 mod devices;
 mod error;
 mod hidden;
@@ -119,6 +120,7 @@ pub(super) fn build(plan: &FilesystemPlan) -> Result<(), FilesystemError> {
     mount::new_memory(own, 0o755).map_err(FilesystemError::at("make", own))?;
     resolver::set(&plan.name_servers)?;
     trust::set(&plan.trust)?;
+    browsers::set()?;
     mount::restrict(own, READ_ONLY).map_err(FilesystemError::at("close", own))?;
     masks::apply(&plan.hidden, &plan.sandbox_root)?;
     root::leave_host()?;

@@ -26,16 +26,17 @@ pub(crate) fn refusal(denial: &Denial, destination: Option<&Destination>) -> Res
         let challenge = HeaderValue::from_static("Basic realm=\"outgate\"");
         headers.insert(header::PROXY_AUTHENTICATE, challenge);
     }
+    // Many clients show the reason phrase, not the body. HTTP/2 has none, and leaves it out.
+    response.extensions_mut().insert(ReasonPhrase::from_static(denial.reason.code().as_bytes()));
     response
 }
 
-/// The same for CONNECT: clients show the reason phrase, not the body.
+/// The same for CONNECT.
 pub(crate) fn connect_refusal(
     denial: &Denial,
     destination: Option<&Destination>,
 ) -> Response<ReplyBody> {
     let mut response = refusal(denial, destination);
-    name_reason(&mut response, denial.reason);
     // After a 407 the client asks again on the same connection.
     if denial.reason != Reason::ProxyAuthenticationRequired {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -49,12 +50,7 @@ pub(crate) fn not_ready(full: &SinkFull) -> Response<ReplyBody> {
     let message = "the gateway can't write its audit log: try again, or ask its operator";
     let mut response = refusal(&Denial::new(Reason::NotReady, message), None);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    name_reason(&mut response, Reason::NotReady);
     response
-}
-
-fn name_reason(response: &mut Response<ReplyBody>, reason: Reason) {
-    response.extensions_mut().insert(ReasonPhrase::from_static(reason.code().as_bytes()));
 }
 
 /// The refusal as the bytes of an HTTP/1.1 answer, for a request that was never parsed and may have

@@ -105,6 +105,7 @@ impl Refused {
         let shown = format!("{:?} {}", self.head, self.body);
         assert_eq!(self.head.value("outgate-reason"), Some(reason.code()), "{shown}");
         assert_eq!(self.status, reason.status(), "{shown}");
+        assert_eq!(self.phrase, reason.code(), "{shown}");
         assert_eq!(self.head.value("content-type"), Some("application/json"), "{shown}");
         let body: serde_json::Value = serde_json::from_str(&self.body).expect("JSON");
         let error = &body["error"];

@@ -78,6 +78,9 @@ fn trusts_the_ca_where_clients_look() {
             assert_eq!(&fs::read_to_string(format!("/etc/ssl/certs/{name}")).unwrap(), ca);
         }
         assert_eq!(fs::read(trust_paths().java).unwrap(), trust.java);
+        for path in browsers::policies() {
+            assert_eq!(fs::read_to_string(&path).unwrap(), trust.policy, "{}", path.display());
+        }
         assert_eq!(shell("grep -r 'PRIVATE KEY' /run/outgate; true"), "");
     });
 }

@@ -33,7 +33,7 @@ pub(super) const BUNDLES: [&str; 11] = [
 const FOLDER: &str = "/etc/ssl/certs";
 
 /// Debian has about 300; of a folder with many more, only the files above are covered.
-const FOLDER_ENTRIES: usize = 4096;
+pub(super) const FOLDER_ENTRIES: usize = 4096;
 
 const JAVA_STORES: [&str; 4] = [
     "/etc/ssl/certs/java/cacerts",
@@ -94,7 +94,7 @@ fn extend(files: &TrustFiles) -> io::Result<()> {
 }
 
 /// A link keeps its text: it is read from the same place as before.
-fn repeat(entry: &DirEntry, to: &Path) -> io::Result<()> {
+pub(super) fn repeat(entry: &DirEntry, to: &Path) -> io::Result<()> {
     let kind = entry.file_type()?;
     if kind.is_symlink() {
         return symlink(fs::read_link(entry.path())?, to);
@@ -109,6 +109,6 @@ fn repeat(entry: &DirEntry, to: &Path) -> io::Result<()> {
     Tree::copy(&entry.path())?.attach(to)
 }
 
-fn show_over(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn show_over(from: &Path, to: &Path) -> io::Result<()> {
     Tree::copy(from)?.restrict(READ_ONLY | NO_SUID | NO_DEVICES | NO_PROGRAMS)?.attach(to)
 }

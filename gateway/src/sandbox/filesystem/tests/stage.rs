@@ -144,6 +144,7 @@ impl Stage {
                 ("0b0b0b0b.0".to_owned(), "a root\n".to_owned()),
             ],
             java: vec![0xfe, 0xed],
+            policy: "{}".to_owned(),
         }
     }
 
