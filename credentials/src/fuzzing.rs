@@ -1,13 +1,16 @@
 //! What becomes of bytes that a sandbox or a token endpoint chose?
 //!
-//! For fuzz targets: the reading of token answers and the substitution of placeholders, with what
-//! must hold of their results.
+//! For fuzz targets: the reading of token answers, the substitution of placeholders and the
+//! scrubbing of answers, with what must hold of their results.
+
+mod scrubbing;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 
+pub use self::scrubbing::{Dice, mixed, scrubbed};
 use crate::oauth2::{TokenAnswer, read};
 use crate::placeholder::Tag;
 use crate::secret::{Fit, Secret};

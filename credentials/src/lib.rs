@@ -8,8 +8,8 @@
 //!
 //! Where to look: `secret` holds a value, `credential` says which kinds there are and reads them,
 //! `source` fetches values from elsewhere, `store` keeps them sealed, `oauth2` gets access tokens,
-//! `placeholder` and `substitute` are what the sandbox sees and what becomes of it, `registry` puts
-//! all of it behind the handle.
+//! `placeholder` and `substitute` are what the sandbox sees and what becomes of it, `scrub` keeps
+//! values out of what comes back, `registry` puts all of it behind the handle.
 
 mod credential;
 #[cfg(any(test, fuzzing))]
@@ -19,6 +19,7 @@ mod oauth2;
 mod placeholder;
 mod query;
 mod registry;
+pub mod scrub;
 mod secret;
 mod source;
 mod store;

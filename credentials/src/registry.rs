@@ -219,6 +219,16 @@ impl Parameter {
         self.name == other.name
     }
 
+    /// Its name, decoded.
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
+    /// `name=value`, escaped.
+    pub(crate) fn pair(&self) -> &Secret {
+        &self.pair
+    }
+
     /// `target` without the client's parameters of this name.
     pub fn unset(&self, target: &PathAndQuery) -> PathAndQuery {
         query::without(target, &self.name)

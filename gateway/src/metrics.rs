@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 
 const REQUESTS: &str = "outgate_requests_total";
 const TUNNELS: &str = "outgate_tunnels_total";
+const REFLECTED: &str = "outgate_reflected_total";
 const BYTES: &str = "outgate_bytes_total";
 const DURATION: &str = "outgate_request_duration_seconds";
 const HOOKS: &str = "outgate_hooks_total";
@@ -49,6 +50,7 @@ pub(crate) struct Metrics {
 pub(crate) struct Counting {
     recorder: Arc<PrometheusRecorder>,
     lines: HashMap<(bool, bool, Option<Reason>), Counter>,
+    reflected: Counter,
     up: Counter,
     down: Counter,
     duration: Histogram,
@@ -64,6 +66,7 @@ impl Metrics {
         with_local_recorder(&recorder, || {
             describe_counter!(REQUESTS, "Requests, by verdict and reason.");
             describe_counter!(TUNNELS, "Tunnels refused, spliced or ended without a request.");
+            describe_counter!(REFLECTED, "Answers that injected values came back in.");
             describe_counter!(BYTES, "Bytes of bodies and spliced tunnels.");
             describe_histogram!(DURATION, "From a request's head to the end of its answer.");
             describe_counter!(HOOKS, "Handlers of hooks, by event, outcome and cause.");
@@ -82,13 +85,14 @@ impl Metrics {
 
     /// What counts written lines.
     pub(crate) fn counting(&self) -> Counting {
-        let (up, down, duration) = with_local_recorder(&*self.recorder, || {
+        let (reflected, up, down, duration) = with_local_recorder(&*self.recorder, || {
             let bytes = |direction| counter!(BYTES, "direction" => direction);
-            (bytes("up"), bytes("down"), histogram!(DURATION))
+            (counter!(REFLECTED), bytes("up"), bytes("down"), histogram!(DURATION))
         });
         Counting {
             recorder: Arc::clone(&self.recorder),
             lines: HashMap::new(),
+            reflected,
             up,
             down,
             duration,
@@ -116,7 +120,8 @@ impl Metrics {
 impl Counting {
     /// Counts one line.
     pub(crate) fn count(&mut self, tally: &Tally) {
-        let Tally { request, hook, denied, reason, bytes_up, bytes_down, lasted } = *tally;
+        let Tally { request, hook, denied, reason, reflected, bytes_up, bytes_down, lasted } =
+            *tally;
         let recorder = &self.recorder;
         if let Some([event, outcome, cause]) = hook {
             with_local_recorder(&**recorder, || {
@@ -136,6 +141,9 @@ impl Counting {
             )
         })
         .increment(1);
+        if reflected {
+            self.reflected.increment(1);
+        }
         self.up.increment(bytes_up);
         self.down.increment(bytes_down);
         if request {
@@ -193,7 +201,16 @@ mod tests {
     fn tally(reason: Option<Reason>) -> Tally {
         let lasted = Duration::from_millis(20);
         let denied = reason.is_some();
-        Tally { request: true, hook: None, denied, reason, bytes_up: 1, bytes_down: 10, lasted }
+        Tally {
+            request: true,
+            hook: None,
+            denied,
+            reason,
+            reflected: reason.is_none(),
+            bytes_up: 1,
+            bytes_down: 10,
+            lasted,
+        }
     }
 
     #[test]

@@ -6,6 +6,10 @@ use http::{HeaderName, HeaderValue};
 /// The longest value. Common servers refuse a longer line, and it is far above any token.
 const MAX_VALUE: usize = 16 << 10;
 
+/// The shortest value that `scrub` looks for in answers. Shorter ones are words like `blue`: to mask
+/// them would spoil answers and hide nothing.
+pub const SHORTEST_SCRUBBED: usize = 6;
+
 /// Headers that are made anew for every request, or that belong to one connection.
 const STRUCTURAL: [&str; 9] = [
     "connection",

@@ -70,7 +70,7 @@ pub use destination::{Destination, Scheme};
 pub use document::{Document, Place, refuse_repeated_keys};
 pub use entry::{ClientFiles, MinTls, OriginOptions, Protocol, Strip, TlsMode};
 pub use environment::{Environment, is_environment_document};
-pub use header_rule::{HeaderRuleError, injectable_name, injectable_value};
+pub use header_rule::{HeaderRuleError, SHORTEST_SCRUBBED, injectable_name, injectable_value};
 pub use host::{Host, HostError, Name, PortError, parse_port};
 pub use id::{CredentialId, EnvironmentId, IdError};
 pub use pattern::{HostPattern, PatternError};

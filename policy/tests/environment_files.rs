@@ -309,8 +309,7 @@ fn loads_entries_for_addresses_that_the_operator_opened() {
 
 #[test]
 fn refuses_what_has_no_effect_yet() {
-    let table =
-        [("scrub", json!(true)), ("drop_set_cookie", json!(true)), ("websocket_text", json!(true))];
+    let table = [("websocket_text", json!(true))];
     for (field, value) in table {
         refuses(
             json!({"domain": "a.test", field: value}),
@@ -349,6 +348,32 @@ fn refuses_an_origin_whose_tls_is_not_ours() {
     for entry in [tcp, passed] {
         refuses(entry, ".origin", "the client's own");
     }
+}
+
+#[test]
+fn refuses_to_promise_what_it_could_not_see_in_answers() {
+    for field in ["scrub", "drop_set_cookie"] {
+        for (way, of) in [("tls", "passthrough"), ("protocol", "tcp")] {
+            let hidden = json!({"domain": "a.test", "ports": [443], way: of, field: true});
+            refuses(hidden, &format!(".{field}"), "the gateway sees no request there");
+            let not_said = json!({"domain": "a.test", "ports": [443], way: of, field: false});
+            assert!(warnings_of_entry(not_said).is_empty());
+        }
+        assert!(warnings_of_entry(json!({"domain": "a.test", field: true})).is_empty());
+    }
+}
+
+#[test]
+fn warns_of_values_too_short_to_be_scrubbed() {
+    let entry = |scrub: bool, value: &str| json!({"domain": "a.test", "scrub": scrub, "transform": {"X-Key": value}});
+    let warnings = format!("{:?}", warnings_of_entry(entry(true, "sh0rt")));
+    assert!(
+        warnings.contains("transform.x-key") && warnings.contains("shorter than 6"),
+        "{warnings}"
+    );
+    assert!(!warnings.contains("sh0rt"));
+    assert!(warnings_of_entry(entry(false, "sh0rt")).is_empty());
+    assert!(warnings_of_entry(entry(true, "longer")).is_empty());
 }
 
 #[test]

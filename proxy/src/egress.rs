@@ -19,6 +19,7 @@ use http_body_util::BodyExt;
 use outgate_policy::{Denial, Reason, Scheme};
 
 use crate::exchange::body::ReplyBody;
+use crate::exchange::forward::BodyError;
 use crate::exchange::run::{self, Exchange};
 use crate::exchange::{Door, RequestHead};
 use crate::gateway::Gateway;
@@ -51,7 +52,7 @@ pub enum ContentError {
     TooLong(usize),
     /// The origin broke it off.
     #[error("the answer broke off: {0}")]
-    BrokenOff(#[from] hyper::Error),
+    BrokenOff(#[from] BodyError),
 }
 
 impl Egress {
@@ -140,12 +141,12 @@ impl Content {
 
 impl Body for Content {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         Pin::new(&mut self.0).poll_frame(context)
     }
 

@@ -8,7 +8,7 @@ pub(crate) mod body;
 pub(crate) mod client_io;
 pub(crate) mod expect;
 
-mod forward;
+pub(crate) mod forward;
 mod head;
 mod hop_by_hop;
 pub(crate) mod inject;
@@ -17,6 +17,7 @@ mod last_byte;
 mod pulse;
 pub(crate) mod reply;
 pub(crate) mod run;
+mod scrubbed;
 pub(crate) mod serve;
 mod upgrade;
 

@@ -6,10 +6,12 @@
 
 mod asked;
 mod equip;
+mod way_back;
 
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
+use outgate_credentials::scrub::Sought;
 use outgate_credentials::{Applied, Used, holds_placeholders};
 use outgate_policy::{
     Denial, Destination, Host, Protocol, Reason, Request, RequestVerdict, TlsMode, TunnelVerdict,
@@ -18,6 +20,7 @@ use smallvec::SmallVec;
 
 pub(crate) use self::asked::{Asked, revoked};
 pub(crate) use self::equip::equip;
+pub(crate) use self::way_back::WayBack;
 use crate::audit::Record;
 use crate::exchange::RequestHead;
 use crate::names::Meaning;
@@ -54,6 +57,8 @@ pub(crate) struct RequestPermit {
     verdict: RequestVerdict,
     applied: SmallVec<[Applied; 1]>,
     used: Used,
+    /// What must not come back, where its entries say so.
+    sought: Option<Box<Sought>>,
 }
 
 /// Judges a tunnel.
@@ -77,7 +82,14 @@ pub(crate) fn permit(
     let judged = snapshot.policy.judge_request(&asked(&head));
     let verdict = under_names(judged, head.destination(), environment)?;
     record.permitted(verdict.entry, verdict.headers.iter().map(|(name, _)| name));
-    Ok(RequestPermit { head, snapshot, verdict, applied: SmallVec::new(), used: Used::new() })
+    Ok(RequestPermit {
+        head,
+        snapshot,
+        verdict,
+        applied: SmallVec::new(),
+        used: Used::new(),
+        sought: None,
+    })
 }
 
 /// What policy says of `destination`, unless that is an address of the gateway's own DNS: those that
@@ -170,6 +182,7 @@ impl RequestPermit {
     pub(crate) fn is_complete(&self) -> bool {
         self.verdict.credentials.is_empty()
             && self.verdict.strip.is_empty()
+            && !self.verdict.scrub
             && !holds_placeholders(self.head.headers(), self.head.target())
     }
 
@@ -196,6 +209,12 @@ impl RequestPermit {
     /// The entry that decided.
     pub(crate) fn entry(&self) -> usize {
         self.verdict.entry
+    }
+
+    /// What is to be done with its answer.
+    pub(crate) fn way_back(&mut self) -> WayBack {
+        let drop_set_cookie = self.verdict.drop_set_cookie;
+        WayBack { drop_set_cookie, sought: self.sought.take() }
     }
 
     /// The head, the rules it was judged by, and what is to be injected.

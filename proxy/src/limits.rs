@@ -136,6 +136,18 @@ pub(crate) const DNS_IDLE: Duration = Duration::from_secs(10);
 pub(crate) const PROXY_ANSWER_BYTES: usize = 8 << 10;
 /// Interim (1xx) answers of one request: origins send one or two, a flood is an attack.
 pub(crate) const INTERIM_ANSWERS: u32 = 16;
+/// Compressed answers are scrubbed in pieces of this size.
+pub(crate) const DECODING_PIECE: usize = 32 << 10;
+/// Pieces in one go, before other connections have a turn: a few milliseconds.
+pub(crate) const DECODING_AT_ONCE: usize = 64;
+/// Codings one inside the other: two happen by mistake, more are an attack.
+pub(crate) const MOST_CODINGS: usize = 2;
+/// What a compressed answer may come to for each of its bytes: more than gzip can do (1032).
+pub(crate) const DECODED_PER_BYTE: u64 = 1100;
+/// What it may come to in any case: a short one says little about its ratio.
+pub(crate) const DECODED_AT_LEAST: u64 = 16 << 20;
+/// Windows of zstd up to 8 MiB, as RFC 9659 §3 has it for HTTP.
+pub(crate) const ZSTD_WINDOW_LOG: u32 = 23;
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;

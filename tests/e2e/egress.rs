@@ -188,6 +188,28 @@ fn a_request_is_injected_sent_and_told_of_as_a_clients() {
 }
 
 #[test]
+fn an_answer_is_scrubbed_as_a_clients() {
+    isolated(|| {
+        let world = world!();
+        let _api = world.https(API).script(scripts::echo()).start();
+        let secret = canary(32);
+        let scene = |scrub: bool| {
+            let transform = json!({"X-Api-Key": secret});
+            let entry = json!({"domain": API, "transform": transform, "scrub": scrub});
+            Scene::new(&world, &json!({"network": {"allowlist": [entry]}}))
+        };
+        let asked = || post("https://api.example.com/v1/events", "{}");
+        let control = scene(false).send(asked()).expect("sent");
+        assert!(String::from_utf8_lossy(&control.body).contains(&secret), "{control:?}");
+        let scene = scene(true);
+        let answer = scene.send(asked()).expect("sent");
+        assert_secret_absent(&answer.body, &secret);
+        assert_eq!(answer.body.len(), control.body.len());
+        assert_eq!(scene.audit()[0]["reflected"], json!(["x-api-key"]));
+    });
+}
+
+#[test]
 fn what_a_client_may_not_send_is_not_sent() {
     isolated(|| {
         let world = world!();

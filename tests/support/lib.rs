@@ -31,6 +31,7 @@
 pub mod both_ways;
 pub mod client;
 pub mod command;
+pub mod compress;
 pub mod dns;
 pub mod door;
 pub mod gateway;
@@ -61,6 +62,7 @@ pub mod prelude {
 
     pub use crate::both_ways::{BothWays, Way};
     pub use crate::client::{Curl, Hello, RawClient, TlsFault};
+    pub use crate::compress::{CODINGS, compress};
     pub use crate::dns::Reply;
     pub use crate::door::Door;
     pub use crate::gateway::Gateway;

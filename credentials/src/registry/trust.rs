@@ -12,6 +12,7 @@ use super::{Credentials, Used};
 use crate::credential::{Kind, Variable};
 use crate::live::{Live, Material};
 use crate::placeholder::Tag;
+use crate::secret::Secret;
 use crate::substitute::{self, Found, Stand};
 
 /// A request whose placeholders are looked for.
@@ -32,6 +33,8 @@ pub struct Substituted {
     pub target: Option<PathAndQuery>,
     /// Whose values they are.
     pub used: Used,
+    /// The values, and whether they are in headers, for [`Sought`](crate::scrub::Sought).
+    pub(crate) values: SmallVec<[(Secret, bool); 1]>,
 }
 
 impl Credentials {
@@ -54,6 +57,11 @@ impl Credentials {
             headers: substitute::headers(headers, &in_headers).map_err(misfit)?,
             target: substitute::query(target, &in_query).map_err(misfit)?,
             used,
+            values: in_headers
+                .into_iter()
+                .map(|stand| (stand.value, true))
+                .chain(in_query.into_iter().map(|stand| (stand.value, false)))
+                .collect(),
         })
     }
 

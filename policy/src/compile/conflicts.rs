@@ -6,6 +6,7 @@ use super::object::Object;
 use super::report::Report;
 use crate::document::Place;
 use crate::entry::{Entry, Ports, Protocol, TlsMode};
+use crate::header_rule::SHORTEST_SCRUBBED;
 use crate::pattern::HostPattern;
 
 /// Looks for fields that don't go together within one entry.
@@ -16,22 +17,36 @@ pub(super) fn check_entry(object: &Object<'_>, entry: &Entry, report: &mut Repor
         report.problem(&object.place.key("ports"), "required with protocol \"tcp\"");
     }
     if let Some(unseen) = hides_requests(entry) {
-        for field in ["transform", "credential", "methods", "paths"] {
-            if object.get(field).is_some() {
-                let message = format!("no use with {unseen}: the gateway sees no request there");
-                report.problem(&object.place.key(field), message);
-            }
+        let flags = [("scrub", entry.scrub), ("drop_set_cookie", entry.drop_set_cookie)];
+        let said = flags.into_iter().filter(|(_, said)| *said).map(|(field, _)| field);
+        let fields = ["transform", "credential", "methods", "paths"];
+        for field in fields.into_iter().filter(|field| object.get(field).is_some()).chain(said) {
+            let message = format!("no use with {unseen}: the gateway sees no request there");
+            report.problem(&object.place.key(field), message);
         }
     }
     if entry.origin.is_some() && hides_requests(entry).is_some() {
         let message = "no use here: the TLS that passes is the client's own, not the gateway's";
         report.problem(&object.place.key("origin"), message);
     }
+    warn_of_short_values(object, entry, report);
     if entry.deny {
         for field in ["transform", "credential", "origin"] {
             if object.get(field).is_some() {
                 report.warning(&object.place.key(field), "without effect: the entry denies");
             }
+        }
+    }
+}
+
+/// Says which values `scrub` will not look for.
+fn warn_of_short_values(object: &Object<'_>, entry: &Entry, report: &mut Report) {
+    for (name, value) in entry.headers.iter().filter(|_| entry.scrub) {
+        if value.len() < SHORTEST_SCRUBBED {
+            let message = format!(
+                "shorter than {SHORTEST_SCRUBBED} bytes, so `scrub` does not look for it in answers"
+            );
+            report.warning(&object.place.key("transform").key(name.as_str()), message);
         }
     }
 }

@@ -57,8 +57,6 @@ pub(super) fn refuse_what_is_not_supported_yet(
         ("protocol", entry.protocol == Protocol::Tcp),
         ("tls", entry.tls == TlsMode::Passthrough),
         ("allow_ech", entry.allow_ech),
-        ("scrub", entry.scrub),
-        ("drop_set_cookie", entry.drop_set_cookie),
         ("websocket_text", entry.websocket_text),
     ];
     for (field, _) in used.into_iter().filter(|(_, used)| *used) {

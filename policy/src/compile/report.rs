@@ -5,7 +5,7 @@ use crate::problem::{Problem, Problems};
 
 /// What the file may say but the gateway can't do yet. It is read and checked like everything
 /// else, then refused, so that nobody relies on a protection that isn't there.
-const NOT_SUPPORTED_YET: &[&str] = &["drop_set_cookie", "scrub", "websocket_text"];
+const NOT_SUPPORTED_YET: &[&str] = &["websocket_text"];
 
 /// Collects problems and warnings.
 #[derive(Default)]

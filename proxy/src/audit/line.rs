@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use http::{HeaderName, Method, Version};
+use outgate_credentials::scrub::Place;
 use outgate_policy::{CredentialId, EnvironmentId, Host, Reason, Scheme};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -64,6 +65,7 @@ pub(super) struct Line {
     pub(super) entry: Option<usize>,
     pub(super) injected: SmallVec<[HeaderName; 2]>,
     pub(super) credentials: SmallVec<[CredentialId; 1]>,
+    pub(super) reflected: SmallVec<[Place; 1]>,
     pub(super) status: Option<u16>,
     pub(super) bytes_up: u64,
     pub(super) bytes_down: u64,
@@ -129,6 +131,7 @@ impl Line {
             entry: None,
             injected: SmallVec::new(),
             credentials: SmallVec::new(),
+            reflected: SmallVec::new(),
             status: None,
             bytes_up: 0,
             bytes_down: 0,
@@ -170,6 +173,10 @@ impl Serialize for Line {
         if !self.credentials.is_empty() {
             let ids = self.credentials.iter().map(CredentialId::as_str);
             map.serialize_entry("credentials", &ids.collect::<SmallVec<[&str; 4]>>()[..])?;
+        }
+        if !self.reflected.is_empty() {
+            let places = self.reflected.iter().map(Place::to_string);
+            map.serialize_entry("reflected", &places.collect::<SmallVec<[String; 1]>>()[..])?;
         }
         entry(&mut map, "status", self.status)?;
         map.serialize_entry("bytes_up", &self.bytes_up)?;

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use http::{HeaderName, Method, Version};
+use outgate_credentials::scrub::Place;
 use outgate_policy::{CredentialId, Destination, EnvironmentId, Reason, Scheme};
+use smallvec::SmallVec;
 
 use super::AuditSink;
 use super::line::{Kind, Line, PATH_BYTES, RecordId, printable};
@@ -72,6 +74,11 @@ impl Record {
     /// Stored credentials that the request's entries name.
     pub(crate) fn uses_credentials(&mut self, ids: &[CredentialId]) {
         self.edit(|line| line.credentials = ids.iter().cloned().collect());
+    }
+
+    /// Values that were put there came back in its answer.
+    pub(crate) fn reflected(&mut self, places: SmallVec<[Place; 1]>) {
+        self.edit(|line| line.reflected = places);
     }
 
     /// The gateway refused it.

@@ -19,6 +19,8 @@ pub struct Tally {
     pub denied: bool,
     /// Why it was refused, or why it failed.
     pub reason: Option<Reason>,
+    /// Injected values came back in its answer.
+    pub reflected: bool,
     /// Bytes towards the origin.
     pub bytes_up: u64,
     /// Bytes towards the client.
@@ -38,6 +40,7 @@ impl Tally {
                 .map(|hook| [hook.event, hook.outcome, hook.cause.unwrap_or("none")]),
             denied: line.denied,
             reason: line.reason,
+            reflected: !line.reflected.is_empty(),
             bytes_up: line.bytes_up,
             bytes_down: line.bytes_down,
             lasted: line.times.total,

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::client_io::Speaking;
 use super::expect::Hold;
-use super::forward::Forwarded;
+use super::forward::{BodyError, Forwarded};
 use super::inject::remove_spellings;
 use super::pulse::{Pulse, Stream};
 
@@ -229,12 +229,12 @@ impl ReplyBody {
 
 impl Body for ReplyBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let ReplyBody { kind, watcher } = self.get_mut();
         if let Watcher::Http2(stream) = watcher {
             stream.beat();

@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 
 use super::body::{Progress, ReplyBody, keep_harmless};
 use super::hop_by_hop;
+use super::scrubbed::{Scrubbing, Unreadable};
 use crate::audit::Record;
 use crate::snapshot::Environment;
 use crate::upstream::Lease;
@@ -25,6 +26,7 @@ pub(super) struct Forwarded {
     incoming: Incoming,
     underway: Option<Underway>,
     bytes: u64,
+    scrubbing: Option<Box<Scrubbing>>,
 }
 
 /// What is settled when the body ends, one way or another.
@@ -35,9 +37,24 @@ pub(super) struct Underway {
     pub(super) upload: Arc<Progress>,
 }
 
+/// Why the body of an answer ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// The origin broke it off.
+    #[error(transparent)]
+    Origin(#[from] hyper::Error),
+    /// It has to be scrubbed, and can't be.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+}
+
 /// The answer as the client gets it.
-pub(super) fn forward(response: Response<Incoming>, mut underway: Underway) -> Response<ReplyBody> {
-    let (mut head, incoming) = response.into_parts();
+pub(super) fn forward(
+    mut head: Parts,
+    incoming: Incoming,
+    mut underway: Underway,
+    scrubbing: Option<Box<Scrubbing>>,
+) -> Response<ReplyBody> {
     keep_one_length(&mut head);
     hop_by_hop::strip(&mut head.headers);
     // It would lead to QUIC, around the gateway.
@@ -45,7 +62,9 @@ pub(super) fn forward(response: Response<Incoming>, mut underway: Underway) -> R
     underway.record.answered(head.status.as_u16());
     underway.record.origin_speaks(head.version);
     head.version = Version::HTTP_11;
-    let forwarded = Forwarded { incoming, underway: Some(underway), bytes: 0 };
+    // There may be no body; then all that can come back is there.
+    let scrubbing = scrubbing.filter(|_| !incoming.is_end_stream());
+    let forwarded = Forwarded { incoming, underway: Some(underway), bytes: 0, scrubbing };
     Response::from_parts(head, ReplyBody::forwarded(forwarded))
 }
 
@@ -77,7 +96,16 @@ impl Forwarded {
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(scrubbing) = &mut self.scrubbing {
+            let polled = ready!(scrubbing.poll_frame(&mut self.incoming, &mut self.bytes, cx));
+            match &polled {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => self.settle(Some(&said(error))),
+                None => self.settle(None),
+            }
+            return Poll::Ready(polled);
+        }
         match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
             Some(Ok(mut frame)) => {
                 if let Some(data) = frame.data_ref() {
@@ -88,7 +116,8 @@ impl Forwarded {
                 Poll::Ready(Some(Ok(frame)))
             }
             Some(Err(error)) => {
-                self.settle(Some(&format!("the origin broke off its answer: {error}")));
+                let error = BodyError::from(error);
+                self.settle(Some(&said(&error)));
                 Poll::Ready(Some(Err(error)))
             }
             None => {
@@ -99,11 +128,17 @@ impl Forwarded {
     }
 
     pub(super) fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        match &self.scrubbing {
+            Some(scrubbing) => scrubbing.is_done(),
+            None => self.incoming.is_end_stream(),
+        }
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        match &self.scrubbing {
+            Some(scrubbing) => scrubbing.size_hint(&self.incoming),
+            None => self.incoming.size_hint(),
+        }
     }
 
     fn settle(&mut self, error: Option<&str>) {
@@ -111,6 +146,9 @@ impl Forwarded {
             return;
         };
         record.moved(upload.bytes(), self.bytes);
+        if let Some(scrubbing) = &self.scrubbing {
+            record.reflected(scrubbing.found());
+        }
         match error {
             Some(error) => record.error(error),
             // An upload that the origin did not wait for is cut with its connection.
@@ -118,6 +156,13 @@ impl Forwarded {
             None => {}
         }
         record.finish();
+    }
+}
+
+fn said(error: &BodyError) -> String {
+    match error {
+        BodyError::Origin(error) => format!("the origin broke off its answer: {error}"),
+        BodyError::Unreadable(why) => why.to_string(),
     }
 }
 

@@ -19,9 +19,10 @@ use super::forward::{Underway, forward};
 use super::hop_by_hop;
 use super::inject::prepare;
 use super::reply;
+use super::scrubbed::{self, Scrubbing};
 use super::upgrade::{self, Upgrade};
 use crate::audit::Record;
-use crate::gate::{self, Asked, RequestPermit};
+use crate::gate::{self, Asked, RequestPermit, WayBack};
 use crate::gateway::Gateway;
 use crate::snapshot::Environment;
 use crate::upstream::{self, Lease, Route, UpstreamError};
@@ -68,7 +69,7 @@ pub(crate) async fn attempt(
             return Err(denial);
         }
     };
-    let Sent { outcome, upload } = match again {
+    let Sent { outcome, upload, way_back } = match again {
         None => dispatch(gateway, environment, permit, body, &mut record).await,
         Some(again) => {
             let both = (permit, *again);
@@ -78,7 +79,7 @@ pub(crate) async fn attempt(
     match outcome {
         Ok((response, lease)) => {
             let underway = Underway { record, lease, environment: Arc::clone(environment), upload };
-            settle(response, underway, asked, &destination)
+            settle(response, underway, (asked, way_back), &destination)
         }
         Err(error) => {
             record.moved(upload.bytes(), 0);
@@ -101,6 +102,8 @@ struct Permitted {
 struct Sent {
     outcome: Result<(Response<Incoming>, Lease), UpstreamError>,
     upload: Arc<Progress>,
+    /// What is to be done with its answer.
+    way_back: WayBack,
 }
 
 async fn permit(
@@ -128,11 +131,12 @@ async fn permit(
 async fn dispatch(
     gateway: &Gateway,
     environment: &Arc<Environment>,
-    permit: RequestPermit,
+    mut permit: RequestPermit,
     body: Upload,
     record: &mut Record,
 ) -> Sent {
     let entry = permit.entry();
+    let way_back = permit.way_back();
     let (head, snapshot, injections) = permit.into_parts();
     let destination = head.destination().clone();
     let (hold, release) = match head.expects_continue {
@@ -148,7 +152,7 @@ async fn dispatch(
     if let Some(release) = release {
         release.say(Word::Final);
     }
-    Sent { outcome, upload }
+    Sent { outcome, upload, way_back }
 }
 
 /// Sends the request once more when the origin refuses it for its token, there is another one, and
@@ -175,8 +179,10 @@ async fn dispatch_again(
     };
     match equipped {
         Ok(permit) => {
-            drop(sent);
-            dispatch(gateway, environment, permit, Upload::from(Bytes::new()), record).await
+            let Sent { way_back: before, .. } = sent;
+            let nothing = Upload::from(Bytes::new());
+            let sent = dispatch(gateway, environment, permit, nothing, record).await;
+            Sent { way_back: sent.way_back.and(before), ..sent }
         }
         // What the origin said is the better answer.
         Err(_) => sent,
@@ -207,9 +213,9 @@ fn failed(mut record: Record, error: &UpstreamError, destination: &Destination) 
 }
 
 fn settle(
-    response: Response<Incoming>,
-    underway: Underway,
-    asked: Option<Asked>,
+    mut response: Response<Incoming>,
+    mut underway: Underway,
+    (asked, way_back): (Option<Asked>, WayBack),
     destination: &Destination,
 ) -> Result<Exchange, Denial> {
     if !hop_by_hop::is_at_most_chunked(response.headers()) {
@@ -217,9 +223,27 @@ fn settle(
         let error = UpstreamError::Protocol(what);
         return Err(failed(underway.record, &error, destination));
     }
-    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(Exchange::Answered(forward(response, underway)));
+    if way_back.drop_set_cookie {
+        scrubbed::drop_cookies(response.headers_mut());
     }
+    let (mut head, incoming) = response.into_parts();
+    let mut scrubbing = None;
+    if let Some(sought) = way_back.sought {
+        match Scrubbing::begin(&mut head, &sought) {
+            Ok(begun) => {
+                underway.record.reflected(begun.found());
+                scrubbing = Some(Box::new(begun));
+            }
+            Err(why) => {
+                let error = UpstreamError::Protocol(why.to_string());
+                return Err(failed(underway.record, &error, destination));
+            }
+        }
+    }
+    if head.status != StatusCode::SWITCHING_PROTOCOLS {
+        return Ok(Exchange::Answered(forward(head, incoming, underway, scrubbing)));
+    }
+    let response = Response::from_parts(head, incoming);
     if let Some(asked) = asked.filter(|_| upgrade::is_agreed(&response)) {
         let (response, upgrade) = upgrade::accept(response, underway, asked);
         return Ok(Exchange::Upgraded(response, Box::new(upgrade)));

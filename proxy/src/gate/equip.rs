@@ -13,7 +13,7 @@ use outgate_credentials::{
 use outgate_policy::{CredentialId, Denial, Named, Reason, RequestVerdict, Scheme, Strip};
 use smallvec::SmallVec;
 
-use super::RequestPermit;
+use super::{RequestPermit, way_back};
 use crate::audit::Record;
 use crate::exchange::RequestHead;
 use crate::exchange::inject::{are_twins, remove_spellings};
@@ -40,9 +40,12 @@ pub(crate) async fn equip(
         let target = parameter.unset(permit.head.target());
         permit.head.set_target(target);
     }
-    let mut changed = SmallVec::<[HeaderName; 2]>::new();
+    let mut substituted = None;
     if holds_placeholders(permit.head.headers(), permit.head.target()) {
-        changed = substitute(&mut permit, credentials, environment).await?.headers;
+        substituted = Some(substitute(&mut permit, credentials, environment).await?);
+    }
+    if permit.verdict.scrub {
+        way_back::seek(&mut permit, &parameters, substituted.as_ref())?;
     }
     for parameter in parameters {
         let target = parameter.set(permit.head.target());
@@ -52,7 +55,8 @@ pub(crate) async fn equip(
     let ids: SmallVec<[CredentialId; 1]> = permit.used.iter().map(|(id, _)| id.clone()).collect();
     record.uses_credentials(&ids);
     let set = permit.verdict.headers.iter().map(|(name, _)| name);
-    record.permitted(permit.verdict.entry, set.chain(&changed));
+    let changed = substituted.iter().flat_map(|substituted| &substituted.headers);
+    record.permitted(permit.verdict.entry, set.chain(changed));
     Ok(permit)
 }
 

@@ -50,7 +50,11 @@ impl UpstreamError {
             return UpstreamError::Unwelcome(class);
         }
         UpstreamError::Protocol(match cause {
-            Some(cause) => format!("{error}: {cause}"),
+            Some(cause) => match cause.downcast_ref::<h2::Error>().and_then(h2::Error::reason) {
+                // Its words may be the origin's own, and hold what was put on the request.
+                Some(reason) => format!("{error}: {}", reason.description()),
+                None => format!("{error}: {cause}"),
+            },
             None => error.to_string(),
         })
     }

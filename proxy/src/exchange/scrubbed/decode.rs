@@ -1,0 +1,267 @@
+//! What does a compressed body say?
+//!
+//! Decompressed piece by piece, as it is asked for: whatever it would come to, no more of it is in
+//! memory than a few pieces and the window of its coding. What is not whole, goes on behind its
+//! end, or would come to far more than any honest text, is unreadable.
+
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use bytes::{Buf, Bytes};
+use flate2::{Decompress, FlushDecompress, Status};
+use http::header::{self, HeaderMap, HeaderName};
+use smallvec::SmallVec;
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
+
+use crate::limits::{
+    DECODED_AT_LEAST, DECODED_PER_BYTE, DECODING_AT_ONCE, DECODING_PIECE, MOST_CODINGS,
+    ZSTD_WINDOW_LOG,
+};
+
+/// How gRPC and Connect say that each message of a body is compressed by itself.
+const MESSAGE_CODINGS: [HeaderName; 2] =
+    [HeaderName::from_static("connect-content-encoding"), HeaderName::from_static("grpc-encoding")];
+/// Not compressed.
+const PLAIN: &[u8] = b"identity";
+
+/// Why a body can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// None of those that are asked for.
+    #[error("the answer is in a content coding that can't be scrubbed")]
+    Coding,
+    /// One inside the other.
+    #[error("the answer is in more than {MOST_CODINGS} content codings")]
+    Codings,
+    /// It contradicts its coding.
+    #[error("the answer's body can't be decompressed")]
+    Corrupt,
+    /// It ends too early.
+    #[error("the answer's compressed body is not whole")]
+    Short,
+    /// A bomb.
+    #[error("the answer's body comes to more than {DECODED_PER_BYTE} times its size")]
+    Bomb,
+}
+
+/// The codings of one body, the last applied first.
+pub(super) struct Decoder {
+    layers: SmallVec<[Layer; 1]>,
+    /// Bytes taken in, and bytes that all layers made.
+    taken: u64,
+    made: u64,
+}
+
+/// What comes next.
+pub(super) enum Next {
+    Text(Bytes),
+    /// Nothing before it is fed.
+    Hungry,
+    /// It has worked for long: let others have a turn.
+    Tired,
+}
+
+struct Layer {
+    coding: Coding,
+    input: Bytes,
+    /// Nothing is begun that is not ended.
+    whole: bool,
+    /// Something was begun.
+    begun: bool,
+    /// Nothing is left inside that would come without new input.
+    drained: bool,
+}
+
+enum Coding {
+    Gzip(Decompress),
+    Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
+    Zstd(Box<DCtx<'static>>),
+}
+
+/// What one step did.
+struct Step {
+    read: usize,
+    made: usize,
+    whole: bool,
+}
+
+impl Decoder {
+    /// For a body with these headers; `None` where it is plain.
+    ///
+    /// # Errors
+    /// A coding that is not known, or too many.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Decoder>, Unreadable> {
+        let compressed = |name: &HeaderName| {
+            headers.get_all(name).iter().any(|value| !value.as_bytes().eq_ignore_ascii_case(PLAIN))
+        };
+        if MESSAGE_CODINGS.iter().any(compressed) {
+            return Err(Unreadable::Coding);
+        }
+        let mut layers: SmallVec<[Layer; 1]> = SmallVec::new();
+        for value in headers.get_all(header::CONTENT_ENCODING) {
+            for name in value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                if !name.is_empty() && !name.eq_ignore_ascii_case(PLAIN) {
+                    layers.push(Layer::new(Coding::named(name).ok_or(Unreadable::Coding)?));
+                }
+            }
+        }
+        if layers.len() > MOST_CODINGS {
+            return Err(Unreadable::Codings);
+        }
+        layers.reverse();
+        Ok((!layers.is_empty()).then_some(Decoder { layers, taken: 0, made: 0 }))
+    }
+
+    /// Gives the first layer more to read, once it is hungry.
+    pub(super) fn feed(&mut self, bytes: Bytes) {
+        self.taken += bytes.len() as u64;
+        self.layers[0].input = bytes;
+    }
+
+    /// Works on what it was fed.
+    pub(super) fn next(&mut self) -> Result<Next, Unreadable> {
+        for _ in 0..DECODING_AT_ONCE {
+            // The last layer that has something to say.
+            let mut made = None;
+            for index in (0..self.layers.len()).rev() {
+                if let Some(bytes) = self.layers[index].step()? {
+                    made = Some((index, bytes));
+                    break;
+                }
+            }
+            let Some((index, bytes)) = made else { return Ok(Next::Hungry) };
+            self.made += bytes.len() as u64;
+            if self.made > DECODED_AT_LEAST + DECODED_PER_BYTE * self.taken {
+                return Err(Unreadable::Bomb);
+            }
+            match self.layers.get_mut(index + 1) {
+                Some(next) => next.input = bytes,
+                None => return Ok(Next::Text(bytes)),
+            }
+        }
+        Ok(Next::Tired)
+    }
+
+    /// There is no more to feed: whether all of it was read.
+    pub(super) fn finish(&self) -> Result<(), Unreadable> {
+        match self.layers.iter().all(|layer| layer.whole) {
+            true => Ok(()),
+            false => Err(Unreadable::Short),
+        }
+    }
+}
+
+impl Layer {
+    fn new(coding: Coding) -> Layer {
+        Layer { coding, input: Bytes::new(), whole: true, begun: false, drained: true }
+    }
+
+    /// The next piece, if it makes one of what it has.
+    fn step(&mut self) -> Result<Option<Bytes>, Unreadable> {
+        if self.input.is_empty() && (self.drained || self.whole) {
+            return Ok(None);
+        }
+        let mut piece = vec![0; DECODING_PIECE];
+        loop {
+            if self.whole && self.begun {
+                self.coding.begin_again()?;
+            }
+            self.begun = true;
+            let Step { read, made, whole } = self.coding.step(&self.input, &mut piece)?;
+            self.input.advance(read);
+            self.whole = whole;
+            self.drained = made < piece.len();
+            if made > 0 {
+                piece.truncate(made);
+                return Ok(Some(piece.into()));
+            }
+            if self.input.is_empty() {
+                return Ok(None);
+            }
+            if read == 0 {
+                return Err(Unreadable::Corrupt);
+            }
+        }
+    }
+}
+
+impl Coding {
+    fn named(name: &[u8]) -> Option<Coding> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        if is("gzip") || is("x-gzip") {
+            Some(Coding::gzip())
+        } else if is("br") {
+            // Strict: no windows beyond the 16 MiB of RFC 7932.
+            let alloc = StandardAlloc::default;
+            Some(Coding::Brotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc()))))
+        } else if is("zstd") {
+            let mut context = DCtx::create();
+            context.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG)).ok()?;
+            Some(Coding::Zstd(Box::new(context)))
+        } else {
+            None
+        }
+    }
+
+    fn gzip() -> Coding {
+        const WINDOW_BITS: u8 = 15;
+        Coding::Gzip(Decompress::new_gzip(WINDOW_BITS))
+    }
+
+    /// Something follows what was whole: another member (RFC 1952 §2.2), another frame.
+    fn begin_again(&mut self) -> Result<(), Unreadable> {
+        match self {
+            Coding::Gzip(_) => *self = Coding::gzip(),
+            // Its streams have no successors.
+            Coding::Brotli(_) => return Err(Unreadable::Corrupt),
+            Coding::Zstd(_) => {}
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Unreadable> {
+        match self {
+            Coding::Gzip(state) => gzip(state, input, output),
+            Coding::Brotli(state) => brotli(state, input, output),
+            Coding::Zstd(context) => zstd(context, input, output),
+        }
+    }
+}
+
+fn gzip(state: &mut Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, Unreadable> {
+    let (taken, made) = (state.total_in(), state.total_out());
+    let status = state.decompress(input, output, FlushDecompress::None);
+    let whole = match status.map_err(|_| Unreadable::Corrupt)? {
+        Status::StreamEnd => true,
+        Status::Ok | Status::BufError => false,
+    };
+    let count = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(usize::MAX);
+    Ok(Step { read: count(state.total_in(), taken), made: count(state.total_out(), made), whole })
+}
+
+fn brotli(
+    state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
+    input: &[u8],
+    output: &mut [u8],
+) -> Result<Step, Unreadable> {
+    let (mut left, mut read) = (input.len(), 0);
+    let (mut room, mut made, mut total) = (output.len(), 0, 0);
+    let result = BrotliDecompressStream(
+        &mut left, &mut read, input, &mut room, &mut made, output, &mut total, state,
+    );
+    match result {
+        BrotliResult::ResultFailure => Err(Unreadable::Corrupt),
+        BrotliResult::ResultSuccess => Ok(Step { read, made, whole: true }),
+        BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {
+            Ok(Step { read, made, whole: false })
+        }
+    }
+}
+
+fn zstd(context: &mut DCtx<'static>, input: &[u8], output: &mut [u8]) -> Result<Step, Unreadable> {
+    let (mut from, mut to) = (InBuffer::around(input), OutBuffer::around(output));
+    // What the frame needs next; nothing, where it is whole.
+    let needs = context.decompress_stream(&mut to, &mut from).map_err(|_| Unreadable::Corrupt)?;
+    Ok(Step { read: from.pos(), made: to.pos(), whole: needs == 0 })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! What of a request must not come back, and what may its answer be?
+//!
+//! Where entries say `scrub`, the request asks for nothing that could not be looked through: no
+//! pieces of a text, no coding that can't be read, no stream of frames.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use outgate_credentials::scrub::Sought;
+use outgate_credentials::{Parameter, Substituted};
+use outgate_policy::{Denial, Reason};
+
+use super::RequestPermit;
+
+/// What asks for answers in which no value would be found: in pieces, in UTF-16, with messages
+/// compressed one by one (gRPC, Connect), compressed against what only the client has (RFC 9842).
+const OPAQUE: [HeaderName; 6] = [
+    header::ACCEPT_CHARSET,
+    HeaderName::from_static("available-dictionary"),
+    HeaderName::from_static("connect-accept-encoding"),
+    HeaderName::from_static("grpc-accept-encoding"),
+    header::IF_RANGE,
+    header::RANGE,
+];
+/// The content codings that answers are read in.
+const READABLE: [&str; 5] = ["br", "gzip", "identity", "x-gzip", "zstd"];
+
+/// What is done with an answer on its way back.
+#[derive(Default)]
+pub(crate) struct WayBack {
+    /// No cookie passes.
+    pub(crate) drop_set_cookie: bool,
+    /// What is masked in it, where there is something.
+    pub(crate) sought: Option<Box<Sought>>,
+}
+
+impl WayBack {
+    /// What `earlier` said holds too: the same client gets the answer.
+    pub(crate) fn and(mut self, earlier: WayBack) -> WayBack {
+        self.drop_set_cookie |= earlier.drop_set_cookie;
+        if let Some(before) = earlier.sought {
+            self.sought.get_or_insert_default().extend(*before);
+        }
+        self
+    }
+}
+
+/// Has the request ask for an answer that can be looked through.
+fn ask_readably(headers: &mut HeaderMap) {
+    OPAQUE.iter().for_each(|name| drop(headers.remove(name)));
+    if !headers.contains_key(header::ACCEPT_ENCODING) {
+        return;
+    }
+    let readable = headers
+        .get_all(header::ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|member| is_readable(member))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let kept = HeaderValue::try_from(readable).ok().filter(|kept| !kept.is_empty());
+    let kept = kept.unwrap_or(HeaderValue::from_static("identity"));
+    headers.insert(header::ACCEPT_ENCODING, kept);
+}
+
+fn is_readable(member: &str) -> bool {
+    let coding = member.split(';').next().unwrap_or_default().trim();
+    READABLE.iter().any(|known| known.eq_ignore_ascii_case(coding))
+}
+
+/// Notes what `permit` puts on the request, to be masked in its answer. What is signed is signed
+/// after this: it changes the request where there is something to look for.
+pub(super) fn seek(
+    permit: &mut RequestPermit,
+    parameters: &[Parameter],
+    substituted: Option<&Substituted>,
+) -> Result<(), Denial> {
+    let mut sought = Sought::default();
+    parameters.iter().for_each(|parameter| sought.parameter(parameter));
+    if let Some(substituted) = substituted {
+        sought.substituted(substituted, permit.head.headers());
+    }
+    for (name, value) in &permit.verdict.headers {
+        sought.header(name, value);
+    }
+    look_for(permit, sought)
+}
+
+/// Has the answer to `permit` looked through for `sought`, whatever is looked for already.
+pub(super) fn look_for(permit: &mut RequestPermit, sought: Sought) -> Result<(), Denial> {
+    if sought.is_empty() {
+        return Ok(());
+    }
+    if permit.head.is_websocket() {
+        let message = format!(
+            "a WebSocket to {} could bring back what the gateway puts on the request, and its \
+             entry says `scrub`",
+            permit.head.destination().host
+        );
+        return Err(Denial::new(Reason::ProtocolNotAllowed, message));
+    }
+    ask_readably(permit.head.headers_mut());
+    permit.sought.get_or_insert_default().extend(sought);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(lines: &[(&'static str, &'static str)]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        ask_readably(&mut headers);
+        headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().expect("ASCII")))
+            .collect()
+    }
+
+    #[test]
+    fn asks_for_whole_answers_in_readable_codings() {
+        let accepts = |value: &'static str| asked(&[("accept-encoding", value)]);
+        assert_eq!(accepts("gzip, deflate, br, zstd"), ["accept-encoding: gzip, br, zstd"]);
+        assert_eq!(accepts("GZIP;q=0.5,dcb, *;q=0"), ["accept-encoding: GZIP;q=0.5"]);
+        assert_eq!(accepts("deflate"), ["accept-encoding: identity"]);
+        let twice = asked(&[("accept-encoding", "br"), ("accept-encoding", "dcz, gzip")]);
+        assert_eq!(twice, ["accept-encoding: br, gzip"]);
+        let pieces = [
+            ("range", "bytes=0-9"),
+            ("if-range", "\"x\""),
+            ("accept", "*/*"),
+            ("accept-charset", "utf-16"),
+            ("grpc-accept-encoding", "gzip"),
+        ];
+        assert_eq!(asked(&pieces), ["accept: */*"]);
+        assert!(asked(&[]).is_empty());
+    }
+}
