@@ -12,7 +12,7 @@ use std::path::Path;
 use http::HeaderName;
 use outgate_policy::{CredentialId, Destination, Host, HostPattern};
 
-use crate::secret::Secret;
+use crate::secret::{Fit, Secret};
 use crate::source::{Source, Value};
 
 pub(crate) use self::read::{has_field, with_field};
@@ -49,11 +49,18 @@ pub(crate) struct OAuth2 {
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
     pub(crate) value: Value,
-    pub(crate) in_headers: bool,
-    pub(crate) in_query: bool,
+    pub(crate) locations: Locations,
     /// `None`: what the environment's allowlist names.
     pub(crate) trusted: Option<Vec<Trusted>>,
     pub(crate) prefix: String,
+}
+
+/// Where in a request a placeholder may stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Locations {
+    pub(crate) headers: bool,
+    pub(crate) query: bool,
+    pub(crate) body: bool,
 }
 
 /// Hosts, and the ports on them, that may be given the value.
@@ -100,6 +107,11 @@ impl Credential {
         matches!(self.kind, Kind::EnvironmentVariable(_))
     }
 
+    /// Whether its placeholders may stand in bodies.
+    pub(crate) fn goes_into_bodies(&self) -> bool {
+        matches!(&self.kind, Kind::EnvironmentVariable(variable) if variable.locations.body)
+    }
+
     /// The file that its value is read from, which no sandbox may see.
     pub fn file(&self) -> Option<&Path> {
         match self.value() {
@@ -120,6 +132,17 @@ impl Credential {
             Kind::EnvironmentVariable(variable) => &variable.value,
             Kind::Basic { password, .. } => password,
             Kind::ApiKeyQuery { key, .. } => key,
+        }
+    }
+}
+
+impl Locations {
+    /// What a value has to be to fit wherever it may go.
+    pub(crate) fn fit(self) -> Fit {
+        match self {
+            Locations { headers: true, .. } => Fit::Header,
+            Locations { query: false, body: true, .. } => Fit::Body,
+            Locations { .. } => Fit::Text,
         }
     }
 }

@@ -5,11 +5,14 @@
 
 mod scrubbing;
 
+mod bodies;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 
+pub use self::bodies::body;
 pub use self::scrubbing::{Dice, mixed, scrubbed};
 use crate::oauth2::{TokenAnswer, read};
 use crate::placeholder::Tag;

@@ -116,7 +116,7 @@ impl Live {
 fn fit(kind: &Kind) -> Fit {
     match kind {
         Kind::BearerToken { .. } => Fit::Header,
-        Kind::EnvironmentVariable(variable) if variable.in_headers => Fit::Header,
+        Kind::EnvironmentVariable(variable) => variable.locations.fit(),
         _ => Fit::Text,
     }
 }

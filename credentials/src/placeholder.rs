@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use aws_lc_rs::rand;
 use memchr::memmem::Finder;
 
-const MARKER: &str = "ogph";
+pub(crate) const MARKER: &str = "ogph";
 const DIGITS: usize = 32;
 /// Marker and digits.
 pub(crate) const LENGTH: usize = MARKER.len() + DIGITS;
@@ -21,7 +21,7 @@ static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MARKER))
 
 /// The random part of one placeholder: knowing it is the right to use it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Tag([u8; DIGITS]);
+pub struct Tag([u8; DIGITS]);
 
 impl Tag {
     /// A new one; `None` without random bytes.
@@ -39,7 +39,6 @@ impl Tag {
     /// The digits alone.
     pub(crate) fn parse(digits: &[u8]) -> Option<Tag> {
         let digits: [u8; DIGITS] = digits.try_into().ok()?;
-        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         digits.iter().all(is_digit).then_some(Tag(digits))
     }
 
@@ -51,6 +50,10 @@ impl Tag {
     pub(crate) fn placeholder(&self, prefix: &str) -> String {
         format!("{prefix}{MARKER}{}", self.digits())
     }
+}
+
+pub(crate) fn is_digit(byte: &u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
 /// It is worth the value that it stands for.

@@ -4,6 +4,7 @@
 //! credential changes, never the store: a request that needs none costs nothing, one that needs one
 //! takes a look-up.
 
+mod bodies;
 mod change;
 mod placeholders;
 mod record;
@@ -24,6 +25,7 @@ use smallvec::SmallVec;
 use tokio::sync::watch;
 use zeroize::Zeroizing;
 
+pub use self::bodies::Replacement;
 pub use self::change::{Asker, ChangeError, Summary};
 pub use self::placeholders::PlaceholderError;
 use self::refusal::{Refused, Why};

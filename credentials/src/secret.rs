@@ -21,6 +21,9 @@ pub enum Fit {
     Header,
     /// Into something that escapes or encodes it: any text without control characters.
     Text,
+    /// Into bodies alone: line ends and tabs too, as keys in PEM have them. They go only where they
+    /// are escaped.
+    Body,
 }
 
 /// Why a text is no usable secret. Quotes nothing of it.
@@ -94,7 +97,8 @@ pub(crate) fn check(text: &str, fit: Fit) -> Result<(), SecretError> {
     if text.len() > MAX_BYTES {
         return Err(SecretError::Long);
     }
-    if text.chars().any(char::is_control) {
+    let is_line = |letter| fit == Fit::Body && matches!(letter, '\t' | '\n' | '\r');
+    if text.chars().any(|letter| letter.is_control() && !is_line(letter)) {
         return Err(SecretError::Control);
     }
     if fit == Fit::Header && !text.is_ascii() {
@@ -127,6 +131,11 @@ mod tests {
         assert_eq!(refused("Tok en~!"), None);
         assert!(Secret::parse("a\"b&c=d/é", Fit::Text).is_ok());
         assert!(Secret::parse("a\u{85}b", Fit::Text).is_err());
+        assert!(Secret::parse("a\nb", Fit::Text).is_err());
+        assert!(Secret::parse("a\r\n\tb", Fit::Body).is_ok());
+        for text in ["a\0b", "a\u{85}b", "a\u{1b}b", "a\n"] {
+            assert!(Secret::parse(text, Fit::Body).is_err(), "{text:?}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Found {
 }
 
 /// What stands for one placeholder.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stand {
     pub(crate) tag: Tag,
     pub(crate) prefix: String,

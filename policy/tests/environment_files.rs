@@ -308,18 +308,6 @@ fn loads_entries_for_addresses_that_the_operator_opened() {
 }
 
 #[test]
-fn refuses_what_has_no_effect_yet() {
-    let table = [("websocket_text", json!(true))];
-    for (field, value) in table {
-        refuses(
-            json!({"domain": "a.test", field: value}),
-            &format!(".{field}"),
-            "not supported yet",
-        );
-    }
-}
-
-#[test]
 fn reads_how_the_origin_of_an_entry_is_met() {
     let environment = load(&json!({"network": {"allowlist": [
         {"domain": "a.test"},
@@ -454,7 +442,7 @@ fn loads_the_values_that_change_nothing() {
 }
 
 #[test]
-fn checks_what_is_not_supported_yet_all_the_same() {
+fn names_the_place_of_every_mistake_at_once() {
     let said = |file: Value| problems(&file.to_string()).join("\n");
     let entry = json!({
         "domain": "a.test", "protocol": "tcp", "tls": "none", "strip": ["Host", "query:"],

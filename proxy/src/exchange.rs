@@ -1,7 +1,7 @@
 //! How does one request become one answer?
 //!
 //! `serve` reads requests off a client connection; `head` reconciles what each says about where it
-//! goes; the gate permits it; `inject` is the last to touch it; `upstream` sends it; `forward`
+//! goes; the gate permits it; `substitution` puts values into its body; `inject` is the last to touch it; `upstream` sends it; `forward`
 //! streams the answer back. `reply` is what the client reads instead where it is refused.
 
 pub(crate) mod body;
@@ -19,8 +19,12 @@ pub(crate) mod reply;
 pub(crate) mod run;
 mod scrubbed;
 pub(crate) mod serve;
+mod substitution;
 mod upgrade;
+mod upload;
+pub(crate) mod websocket;
 
 pub(crate) use self::head::{Door, RequestHead, TunnelTarget, named};
 
+pub(crate) use self::substitution::Findings;
 pub(crate) use self::upgrade::{Upgrade, splice};

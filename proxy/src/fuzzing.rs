@@ -5,6 +5,7 @@
 //! reconciles it and writes it anew is the real thing.
 
 mod ways;
+mod websocket;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use outgate_policy::{Destination, Host, Scheme};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 pub use self::ways::{hello, socks_request};
+pub use self::websocket::websocket;
 use crate::exchange::body::{ReplyBody, RequestBody};
 use crate::exchange::client_io::Deadlines;
 use crate::exchange::inject::prepare;

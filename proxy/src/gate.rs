@@ -6,13 +6,15 @@
 
 mod asked;
 mod equip;
+mod judge;
 mod way_back;
 
 use std::sync::Arc;
 
+use http::header::SEC_WEBSOCKET_EXTENSIONS;
 use http::{HeaderName, HeaderValue};
-use outgate_credentials::scrub::Sought;
-use outgate_credentials::{Applied, Used, holds_placeholders};
+use outgate_credentials::scrub::{Place, Sought};
+use outgate_credentials::{Applied, Secret, Used, holds_placeholders};
 use outgate_policy::{
     Denial, Destination, Host, Protocol, Reason, Request, RequestVerdict, TlsMode, TunnelVerdict,
 };
@@ -20,6 +22,7 @@ use smallvec::SmallVec;
 
 pub(crate) use self::asked::{Asked, revoked};
 pub(crate) use self::equip::equip;
+pub(crate) use self::judge::Judge;
 pub(crate) use self::way_back::WayBack;
 use crate::audit::Record;
 use crate::exchange::RequestHead;
@@ -74,7 +77,7 @@ pub(crate) fn admit(
 
 /// Judges a request by what is in force now, and notes the verdict in its record.
 pub(crate) fn permit(
-    head: RequestHead,
+    mut head: RequestHead,
     environment: &Environment,
     record: &mut Record,
 ) -> Result<RequestPermit, Denial> {
@@ -82,6 +85,13 @@ pub(crate) fn permit(
     let judged = snapshot.policy.judge_request(&asked(&head));
     let verdict = under_names(judged, head.destination(), environment)?;
     record.permitted(verdict.entry, verdict.headers.iter().map(|(name, _)| name));
+    if verdict.websocket_text && head.is_websocket() {
+        if verdict.scrub {
+            return Err(way_back::unreadable(head.destination()));
+        }
+        // Compressed messages can't be read.
+        head.headers_mut().remove(SEC_WEBSOCKET_EXTENSIONS);
+    }
     Ok(RequestPermit {
         head,
         snapshot,
@@ -201,9 +211,34 @@ impl RequestPermit {
         &self.applied
     }
 
+    /// The request's body was read ahead; if `changes`, what is sent may be another.
+    pub(crate) fn body_was_read(&mut self, changes: bool) {
+        self.head.body_is_here();
+        if changes {
+            self.head.body_changes();
+        }
+    }
+
+    /// The credentials whose values it carries so far.
+    pub(crate) fn used(&self) -> &Used {
+        &self.used
+    }
+
     /// What a long-lived exchange is judged by again.
     pub(crate) fn asked(&self) -> Option<Asked> {
         self.head.is_websocket().then(|| Asked::of(self))
+    }
+
+    /// Whether what is put on it is masked in its answer.
+    pub(crate) fn scrubs(&self) -> bool {
+        self.verdict.scrub
+    }
+
+    /// Has these masked too: they may be put into its body.
+    pub(crate) fn seek_in_answer(&mut self, values: &[Secret]) -> Result<(), Denial> {
+        let mut sought = Sought::default();
+        values.iter().for_each(|value| sought.secret(value, Place::Body));
+        way_back::look_for(self, sought)
     }
 
     /// The entry that decided.

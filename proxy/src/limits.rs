@@ -54,6 +54,23 @@ pub struct Limits {
     /// is sent anyway (RFC 9110 §10.1.1).
     #[serde(deserialize_with = "duration")]
     pub continue_wait: Duration,
+    /// A body in which values take the place of placeholders, whole in memory so that its length
+    /// is known and nothing of it is sent if it is refused: a prompt with a picture fits. A longer
+    /// one is searched as it streams.
+    #[serde(deserialize_with = "positive")]
+    pub body_buffer_bytes: usize,
+    /// All such bodies of one environment at a time; one that finds no room is searched as it
+    /// streams. Its clients could fill the machine's memory otherwise.
+    #[serde(deserialize_with = "positive")]
+    pub body_buffers_bytes: usize,
+    /// How long such a body of unknown length may pause before it is sent as it comes: its client
+    /// may be waiting for an answer to what it has said so far.
+    #[serde(deserialize_with = "duration")]
+    pub body_pause: Duration,
+    /// A text message of a WebSocket in which placeholders are looked for: it can't be sent before
+    /// it is whole.
+    #[serde(deserialize_with = "positive")]
+    pub websocket_message_bytes: usize,
     /// Client connections of one environment at a time.
     #[serde(deserialize_with = "positive")]
     pub connections: usize,
@@ -102,6 +119,10 @@ impl Default for Limits {
             idle_upgraded: Duration::from_secs(3600),
             response_head: Duration::from_secs(600),
             continue_wait: Duration::from_secs(1),
+            body_buffer_bytes: 1 << 20,
+            body_buffers_bytes: 256 << 20,
+            body_pause: Duration::from_secs(2),
+            websocket_message_bytes: 1 << 20,
             connections: 4096,
             strangers: 1024,
             streams: 100,

@@ -45,6 +45,8 @@ pub struct Environment {
     pub(crate) pool: Pool,
     /// What its DNS has given addresses out for.
     pub(crate) names: Names,
+    /// Bytes of bodies that may still be held back to look for placeholders in them.
+    pub(crate) body_room: Arc<Semaphore>,
     /// Handshakes completed only to say why a name is refused.
     pub(crate) refused_handshakes: Budget,
 }
@@ -68,6 +70,9 @@ impl Environment {
             common: OriginClient::common(roots)?,
             pool: Pool::new(limits),
             names: Names::new(limits.names),
+            body_room: Arc::new(Semaphore::new(
+                limits.body_buffers_bytes.min(Semaphore::MAX_PERMITS),
+            )),
             refused_handshakes: Budget::new(limits.refused_handshakes_per_second),
         })
     }

@@ -6,7 +6,7 @@ use outgate_policy::{
 };
 
 use super::fields::{MAX_WORD, strings, value, word};
-use super::{Credential, Kind, OAuth2, TokenUrl, Trusted, Variable};
+use super::{Credential, Kind, Locations, OAuth2, TokenUrl, Trusted, Variable};
 use crate::secret::{self, Fit};
 use crate::source::Value;
 
@@ -167,9 +167,8 @@ fn oauth2(object: &Object<'_>, report: &mut Report) -> Option<OAuth2> {
 }
 
 fn variable(object: &Object<'_>, report: &mut Report) -> Option<Variable> {
-    let (in_headers, in_query) = locations(object, report);
-    let fit = if in_headers { Fit::Header } else { Fit::Text };
-    let value = value(object, "value", fit, report);
+    let locations = locations(object, report);
+    let value = value(object, "value", locations.fit(), report);
     let trusted = object.get("trusted_domains").is_some().then(|| {
         strings(object, "trusted_domains", report, |text| {
             HostPattern::parse(text)
@@ -184,32 +183,33 @@ fn variable(object: &Object<'_>, report: &mut Report) -> Option<Variable> {
         let message = format!("at most {MAX_PREFIX} of the characters A-Z a-z 0-9 _ - .");
         report.problem(&object.place.key("placeholder_prefix"), message);
     }
-    Some(Variable { value: value?, in_headers, in_query, trusted, prefix: prefix.to_owned() })
+    Some(Variable { value: value?, locations, trusted, prefix: prefix.to_owned() })
 }
 
 /// Headers where nothing is said: the one place that every client can use.
-fn locations(object: &Object<'_>, report: &mut Report) -> (bool, bool) {
+fn locations(object: &Object<'_>, report: &mut Report) -> Locations {
     let place = object.place.key("injection_location");
     let words = match object.get("injection_location") {
-        None => return (true, false),
+        None => return Locations { headers: true, ..Locations::default() },
         Some(Document::String(word)) => vec![word.clone()],
         Some(Document::Array(_)) => {
             strings(object, "injection_location", report, |word| Ok(word.to_owned()))
         }
         Some(other) => {
             report.wrong_kind(&place, "a string or a list of strings", other);
-            return (false, false);
+            return Locations::default();
         }
     };
+    let mut locations = Locations::default();
     for word in &words {
         match word.as_str() {
-            "header" | "query" => {}
-            "body" => report.problem(&place, "body is not supported yet"),
-            _ => report.problem(&place, "write header, query or a list of them"),
+            "header" => locations.headers = true,
+            "query" => locations.query = true,
+            "body" => locations.body = true,
+            _ => report.problem(&place, "write header, query, body or a list of them"),
         }
     }
-    let has = |wanted: &str| words.iter().any(|word| word == wanted);
-    (has("header"), has("query"))
+    locations
 }
 
 fn basic(object: &Object<'_>, report: &mut Report) -> Option<Kind> {

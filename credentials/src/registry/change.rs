@@ -97,7 +97,11 @@ impl Credentials {
             Ok(()) | Err(StoreError::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        placeholders::remove(&**store, |placed| placed.credential == *id)?;
+        if self.live(id).is_some_and(|live| live.credential.goes_into_bodies()) {
+            placeholders::void(&**store, id)?;
+        } else {
+            placeholders::remove(&**store, |placed| placed.credential == *id)?;
+        }
         Ok(self.0.reload()?)
     }
 

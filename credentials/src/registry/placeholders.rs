@@ -8,6 +8,9 @@ use crate::live::Live;
 use crate::placeholder::Tag;
 use crate::store::{Collection, CredentialStore, Expected, StoreError, all};
 
+/// When no credential was created.
+const CREATED_NEVER: u64 = 0;
+
 /// Why a variable has no placeholder.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceholderError {
@@ -117,6 +120,21 @@ pub(super) fn remove(
     for (key, record) in all(store, Collection::Placeholders)? {
         if Placed::read(&key, &record.value).is_none_or(|placed| is(&placed)) {
             store.delete(Collection::Placeholders, &key, Expected::Version(record.version))?;
+        }
+    }
+    Ok(())
+}
+
+/// Leaves of the placeholders of a credential that is gone only that there were some, so that they
+/// are still looked for in bodies.
+pub(super) fn void(store: &dyn CredentialStore, id: &CredentialId) -> Result<(), StoreError> {
+    for (key, record) in all(store, Collection::Placeholders)? {
+        if let Some(placed) = Placed::read(&key, &record.value)
+            && placed.credential == *id
+        {
+            let value = format!("{} {CREATED_NEVER}", placed.tag.digits());
+            let expected = Expected::Version(record.version);
+            store.put(Collection::Placeholders, &key, value.as_bytes(), expected)?;
         }
     }
     Ok(())

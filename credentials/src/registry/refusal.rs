@@ -60,6 +60,7 @@ pub(super) fn misplaced(id: &CredentialId, place: Place) -> Denial {
     let place = match place {
         Place::Header => "a header",
         Place::Query => "the query",
+        Place::Body => "the body",
     };
     untrusted(&format!(
         "the placeholder of {id} stands in {place}; its injection_location is another"

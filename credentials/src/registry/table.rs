@@ -20,6 +20,9 @@ pub(super) struct Table {
     pub(super) live: HashMap<CredentialId, Arc<Live>>,
     pub(super) placed: HashMap<Tag, (EnvironmentId, CredentialId)>,
     pub(super) tags: HashMap<(EnvironmentId, CredentialId), Tag>,
+    /// Environments whose bodies are looked at, with the credentials that may go there: none, if
+    /// those are gone and their placeholders may still be about.
+    pub(super) bodies: HashMap<EnvironmentId, Vec<Arc<Live>>>,
 }
 
 impl Table {
@@ -52,10 +55,18 @@ impl Hub {
             let Some(placed) = Placed::read(&key, &record.value) else { continue };
             // One of an earlier credential of the same id must not come to life again.
             let live = table.live.get(&placed.credential);
-            if live.is_some_and(|live| live.created == placed.credential_created) {
-                let of = (placed.environment, placed.credential);
-                table.placed.insert(placed.tag, of.clone());
-                table.tags.insert(of, placed.tag);
+            match live.filter(|live| live.created == placed.credential_created) {
+                Some(live) => {
+                    if live.credential.goes_into_bodies() {
+                        let all = table.bodies.entry(placed.environment.clone()).or_default();
+                        all.push(Arc::clone(live));
+                    }
+                    let of = (placed.environment, placed.credential);
+                    table.placed.insert(placed.tag, of.clone());
+                    table.tags.insert(of, placed.tag);
+                }
+                // Left behind by a credential whose placeholders stood in bodies.
+                None => drop(table.bodies.entry(placed.environment).or_default()),
             }
         }
         self.turns().retain(|id, _| table.live.contains_key(id));

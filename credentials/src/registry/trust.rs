@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName};
 use http::uri::PathAndQuery;
-use outgate_policy::{Denial, Destination, EnvironmentId, Policy};
+use outgate_policy::{CredentialId, Denial, Destination, EnvironmentId, Policy};
 use smallvec::SmallVec;
 
 use super::refusal::{self, Refused, Why};
@@ -13,6 +13,7 @@ use crate::credential::{Kind, Variable};
 use crate::live::{Live, Material};
 use crate::placeholder::Tag;
 use crate::secret::Secret;
+use crate::store::Version;
 use crate::substitute::{self, Found, Stand};
 
 /// A request whose placeholders are looked for.
@@ -74,21 +75,31 @@ impl Credentials {
     ) -> Result<SmallVec<[Stand; 1]>, Denial> {
         let mut stands = SmallVec::new();
         for tag in tags {
-            let live = self.trusted(asking, tag, place)?;
-            let Material::Value(value) = self.material(&live).await? else {
-                return Err(Refused(live.id(), Why::Missing).denial());
-            };
-            let prefix = match &live.credential.kind {
-                Kind::EnvironmentVariable(variable) => variable.prefix.clone(),
-                _ => String::new(),
-            };
-            let stamp = (live.id().clone(), live.version);
+            let (stand, stamp) = self.stand(asking, tag, place).await?;
             if !used.contains(&stamp) {
                 used.push(stamp);
             }
-            stands.push(Stand { tag: *tag, prefix, value });
+            stands.push(stand);
         }
         Ok(stands)
+    }
+
+    /// The value behind one placeholder, and whose it is.
+    pub(super) async fn stand(
+        &self,
+        asking: &Asking<'_>,
+        tag: &Tag,
+        place: Place,
+    ) -> Result<(Stand, (CredentialId, Version)), Denial> {
+        let live = self.trusted(asking, tag, place)?;
+        let Material::Value(value) = self.material(&live).await? else {
+            return Err(Refused(live.id(), Why::Missing).denial());
+        };
+        let prefix = match &live.credential.kind {
+            Kind::EnvironmentVariable(variable) => variable.prefix.clone(),
+            _ => String::new(),
+        };
+        Ok((Stand { tag: *tag, prefix, value }, (live.id().clone(), live.version)))
     }
 
     /// The credential behind a placeholder, if its value may stand there.
@@ -103,8 +114,9 @@ impl Credentials {
             return Err(refusal::untrusted("a placeholder's credential is of another kind now"));
         };
         let allowed = match place {
-            Place::Header => variable.in_headers,
-            Place::Query => variable.in_query,
+            Place::Header => variable.locations.headers,
+            Place::Query => variable.locations.query,
+            Place::Body => variable.locations.body,
         };
         if !allowed {
             return Err(refusal::misplaced(live.id(), place));
@@ -121,9 +133,10 @@ impl Credentials {
 pub(super) enum Place {
     Header,
     Query,
+    Body,
 }
 
-fn trusts(variable: &Variable, asking: &Asking<'_>) -> bool {
+pub(super) fn trusts(variable: &Variable, asking: &Asking<'_>) -> bool {
     match &variable.trusted {
         Some(list) => list.iter().any(|trusted| trusted.covers(asking.destination)),
         None => asking.policy.names(asking.destination),

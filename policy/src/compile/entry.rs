@@ -43,7 +43,6 @@ pub(super) fn read(
     // A stand-in, so that the other fields are checked too.
     let entry = read_fields(&object, pattern.unwrap_or(HostPattern::Any), port.flatten(), report);
     conflicts::check_entry(&object, &entry, report);
-    options::refuse_what_is_not_supported_yet(&entry, place, report);
     if !has_pattern {
         return None;
     }

@@ -2,8 +2,7 @@
 
 use super::object::Object;
 use super::report::Report;
-use crate::document::Place;
-use crate::entry::{ClientFiles, Entry, MinTls, OriginOptions, Protocol, Strip, TlsMode};
+use crate::entry::{ClientFiles, MinTls, OriginOptions, Strip};
 
 const ORIGIN_FIELDS: [&str; 4] = ["roots", "client_certificate", "client_key", "min_tls"];
 
@@ -46,20 +45,4 @@ pub(super) fn read_origin(entry: &Object<'_>, report: &mut Report) -> Option<Box
         .zip(client_key)
         .map(|(certificate, key)| ClientFiles { certificate, key });
     Some(Box::new(OriginOptions { roots, client, min_tls }))
-}
-
-pub(super) fn refuse_what_is_not_supported_yet(
-    entry: &Entry,
-    place: &Place<'_>,
-    report: &mut Report,
-) {
-    let used = [
-        ("protocol", entry.protocol == Protocol::Tcp),
-        ("tls", entry.tls == TlsMode::Passthrough),
-        ("allow_ech", entry.allow_ech),
-        ("websocket_text", entry.websocket_text),
-    ];
-    for (field, _) in used.into_iter().filter(|(_, used)| *used) {
-        report.refuse_if_not_supported_yet(&place.key(field), field);
-    }
 }

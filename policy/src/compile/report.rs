@@ -3,10 +3,6 @@
 use crate::document::{Document, Place};
 use crate::problem::{Problem, Problems};
 
-/// What the file may say but the gateway can't do yet. It is read and checked like everything
-/// else, then refused, so that nobody relies on a protection that isn't there.
-const NOT_SUPPORTED_YET: &[&str] = &["websocket_text"];
-
 /// Collects problems and warnings.
 #[derive(Default)]
 pub struct Report {
@@ -33,13 +29,6 @@ impl Report {
     /// Notes a value of the wrong kind, without the value.
     pub fn wrong_kind(&mut self, place: &Place<'_>, expected: &str, found: &Document) {
         self.problem(place, format!("expected {expected}, found {}", found.kind()));
-    }
-
-    /// Refuses the use of a field whose effect does not exist yet.
-    pub(super) fn refuse_if_not_supported_yet(&mut self, place: &Place<'_>, field: &str) {
-        if NOT_SUPPORTED_YET.contains(&field) {
-            self.problem(place, "not supported yet");
-        }
     }
 
     /// Notes the problems and warnings of another report, after those of this one.

@@ -90,6 +90,14 @@ impl Record {
         });
     }
 
+    /// The gateway refused the rest of it, when an answer had begun.
+    pub(crate) fn cut(&mut self, reason: Reason) {
+        self.edit(|line| {
+            line.denied = true;
+            line.reason = Some(reason);
+        });
+    }
+
     /// It was permitted, but the origin could not be reached or did not answer.
     pub(crate) fn failed(&mut self, reason: Reason) {
         self.edit(|line| {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, header};
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
+use outgate_policy::Denial;
 use smallvec::SmallVec;
 
 use super::client_io::Speaking;
@@ -16,14 +16,9 @@ use super::expect::Hold;
 use super::forward::{BodyError, Forwarded};
 use super::inject::remove_spellings;
 use super::pulse::{Pulse, Stream};
-
-/// Where the body of a request comes from.
-pub(crate) enum Upload {
-    /// A client sends it.
-    Incoming(Incoming),
-    /// The gateway has it: a request of its own.
-    Memory(Bytes),
-}
+use super::substitution::Findings;
+pub(crate) use super::upload::{Upload, UploadError};
+use crate::audit::Record;
 
 /// The body of a request on its way to the origin.
 pub(crate) struct RequestBody {
@@ -41,6 +36,8 @@ pub(crate) struct RequestBody {
 pub(crate) struct Progress {
     bytes: AtomicU64,
     finished: AtomicBool,
+    /// Where placeholders are looked for in it.
+    findings: Option<Arc<Findings>>,
 }
 
 /// The body of an answer to the client.
@@ -70,49 +67,10 @@ impl Progress {
     pub(crate) fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Relaxed)
     }
-}
 
-impl From<Incoming> for Upload {
-    fn from(incoming: Incoming) -> Upload {
-        Upload::Incoming(incoming)
-    }
-}
-
-impl From<Bytes> for Upload {
-    fn from(bytes: Bytes) -> Upload {
-        Upload::Memory(bytes)
-    }
-}
-
-impl Body for Upload {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.get_mut() {
-            Upload::Incoming(incoming) => Pin::new(incoming).poll_frame(cx),
-            Upload::Memory(bytes) => {
-                let bytes = std::mem::take(bytes);
-                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Upload::Incoming(incoming) => incoming.is_end_stream(),
-            Upload::Memory(bytes) => bytes.is_empty(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Upload::Incoming(incoming) => incoming.size_hint(),
-            Upload::Memory(bytes) => SizeHint::with_exact(bytes.len() as u64),
-        }
+    /// Notes whose values it carries. What it was refused for, if it was.
+    pub(crate) fn note(&self, record: &mut Record) -> Option<&Denial> {
+        self.findings.as_ref()?.note(record)
     }
 }
 
@@ -123,7 +81,8 @@ impl RequestBody {
         injected: SmallVec<[HeaderName; 2]>,
         pulse: Option<Pulse>,
     ) -> RequestBody {
-        let progress = Arc::new(Progress::default());
+        let findings = upload.findings();
+        let progress = Arc::new(Progress { findings, ..Progress::default() });
         let inner = if upload.is_end_stream() {
             progress.finished.store(true, Ordering::Relaxed);
             None
@@ -162,12 +121,12 @@ impl RequestBody {
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = UploadError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         let this = self.get_mut();
         if let Some(hold) = &mut this.hold {
             ready!(hold.poll_released(cx));

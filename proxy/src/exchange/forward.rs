@@ -149,6 +149,10 @@ impl Forwarded {
         if let Some(scrubbing) = &self.scrubbing {
             record.reflected(scrubbing.found());
         }
+        if let Some(denial) = upload.note(&mut record) {
+            record.cut(denial.reason);
+            record.error(&denial.message);
+        }
         match error {
             Some(error) => record.error(error),
             // An upload that the origin did not wait for is cut with its connection.

@@ -15,6 +15,8 @@ use outgate_policy::{Denial, Destination, Host, Reason, Scheme};
 pub(crate) use self::target::named;
 use self::target::{canonical, forward_target, tunnel_target};
 use super::hop_by_hop::{self, has_member};
+use super::pulse::Pulse;
+use super::substitution;
 use super::upgrade::names_websocket;
 use crate::limits::METHOD_BYTES;
 
@@ -151,6 +153,11 @@ impl RequestHead {
         &mut self.parts.headers
     }
 
+    /// The client's connection, where it is HTTP/2.
+    pub(crate) fn pulse(&self) -> Option<Pulse> {
+        self.parts.extensions.get().cloned()
+    }
+
     /// Path and query as they will be sent.
     pub(crate) fn target(&self) -> &PathAndQuery {
         self.parts.uri.path_and_query().expect("a head's target is a path")
@@ -160,6 +167,19 @@ impl RequestHead {
     pub(crate) fn set_target(&mut self, target: PathAndQuery) {
         debug_assert_eq!(target.path(), self.path());
         self.parts.uri = Uri::from(target);
+    }
+
+    /// Leaves out what its client said of the bytes of its body: they are others now.
+    pub(crate) fn body_changes(&mut self) {
+        for name in substitution::DIGESTS {
+            self.parts.headers.remove(name);
+        }
+    }
+
+    /// Its body was read before it is sent, so that nobody waits for a word on whether to send it.
+    pub(crate) fn body_is_here(&mut self) {
+        self.expects_continue = false;
+        self.parts.headers.remove(header::EXPECT);
     }
 
     /// Whether it asks to be upgraded to a WebSocket.

@@ -20,6 +20,7 @@ use super::hop_by_hop;
 use super::inject::prepare;
 use super::reply;
 use super::scrubbed::{self, Scrubbing};
+use super::substitution;
 use super::upgrade::{self, Upgrade};
 use crate::audit::Record;
 use crate::gate::{self, Asked, RequestPermit, WayBack};
@@ -61,8 +62,8 @@ pub(crate) async fn attempt(
 ) -> Result<Exchange, Denial> {
     let destination = head.destination().clone();
     record.goes_to(&destination, Some(head.scheme()));
-    let permitted = permit(gateway, environment, head, &body, &mut record).await;
-    let Permitted { permit, again, asked } = match permitted {
+    let permitted = permit(gateway, environment, head, body, &mut record).await;
+    let Permitted { permit, body, again, asked } = match permitted {
         Ok(permitted) => permitted,
         Err(denial) => {
             note_refusal(record, &denial);
@@ -83,6 +84,10 @@ pub(crate) async fn attempt(
         }
         Err(error) => {
             record.moved(upload.bytes(), 0);
+            if let Some(denial) = upload.note(&mut record) {
+                note_refusal(record, denial);
+                return Err(denial.clone());
+            }
             Err(failed(record, &error, &destination))
         }
     }
@@ -91,6 +96,8 @@ pub(crate) async fn attempt(
 /// A request that may be sent.
 struct Permitted {
     permit: RequestPermit,
+    /// Its body, with values in place of placeholders.
+    body: Upload,
     /// The request once more, where an origin that refuses it may be sent another token. It is
     /// judged again then: what is in force may be something else by that time.
     again: Option<Box<RequestHead>>,
@@ -108,24 +115,34 @@ struct Sent {
 
 async fn permit(
     gateway: &Gateway,
-    environment: &Environment,
+    environment: &Arc<Environment>,
     head: RequestHead,
-    body: &Upload,
+    body: Upload,
     record: &mut Record,
 ) -> Result<Permitted, Denial> {
+    let search = substitution::search(gateway, environment, &body);
     let permit = gate::permit(head, environment, record)?;
     let asked = permit.asked();
-    if permit.is_complete() {
-        return Ok(Permitted { permit, again: None, asked });
+    if permit.is_complete() && search.is_none() {
+        return Ok(Permitted { permit, body, again: None, asked });
     }
     // Only what has no body can be sent a second time.
     let may_be_renewed = permit.may_be_renewed() && body.is_end_stream();
     let again = may_be_renewed.then(|| Box::new(permit.head().clone()));
     // Boxed: most requests need none of it.
     let equipping = gate::equip(permit, gateway.credentials(), environment, record);
-    let permit = Box::pin(equipping).await?;
+    let mut permit = Box::pin(equipping).await?;
     let asked = asked.map(|asked| asked.with(&permit));
-    Ok(Permitted { permit, again, asked })
+    let body = match search {
+        None => body,
+        Some(search) => {
+            let both = (body, search);
+            let substituted =
+                substitution::substituted(gateway, environment, &mut permit, both, record);
+            Box::pin(substituted).await?
+        }
+    };
+    Ok(Permitted { permit, body, again, asked })
 }
 
 async fn dispatch(
@@ -244,7 +261,7 @@ fn settle(
         return Ok(Exchange::Answered(forward(head, incoming, underway, scrubbing)));
     }
     let response = Response::from_parts(head, incoming);
-    if let Some(asked) = asked.filter(|_| upgrade::is_agreed(&response)) {
+    if let Some(asked) = asked.filter(|asked| upgrade::is_agreed(&response, asked)) {
         let (response, upgrade) = upgrade::accept(response, underway, asked);
         return Ok(Exchange::Upgraded(response, Box::new(upgrade)));
     }

@@ -16,6 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::body::ReplyBody;
 use super::forward::Underway;
 use super::hop_by_hop::{self, has_member};
+use super::serve;
+use super::websocket::{Messages, Searched};
 use crate::audit::Record;
 use crate::gate::{self, Asked};
 use crate::gateway::Gateway;
@@ -30,12 +32,15 @@ pub(crate) struct Upgrade {
     lease: Lease,
     record: Record,
     environment: Arc<Environment>,
-    asked: Asked,
+    asked: Arc<Asked>,
 }
 
-/// RFC 6455 §4.1: the answer names the protocol in both fields.
-pub(super) fn is_agreed(response: &Response<Incoming>) -> bool {
-    names_websocket(response.headers())
+/// RFC 6455 §4.1: the answer names the protocol in both fields, and no extension that nobody asked
+/// for: none was, where messages are read.
+pub(super) fn is_agreed(response: &Response<Incoming>, asked: &Asked) -> bool {
+    let headers = response.headers();
+    names_websocket(headers)
+        && (asked.messages().is_none() || !headers.contains_key(header::SEC_WEBSOCKET_EXTENSIONS))
 }
 
 /// Both fields, and no other protocol beside it.
@@ -65,32 +70,60 @@ pub(super) fn accept(
     let mut reply = Response::new(ReplyBody::empty());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *reply.headers_mut() = headers;
-    (reply, Upgrade { origin, lease, record, environment, asked })
+    (reply, Upgrade { origin, lease, record, environment, asked: Arc::new(asked) })
 }
 
-/// Relays both ways until both sides are done or silent for too long.
+/// Relays both ways until both sides are done or silent for too long, or must not go on.
 pub(crate) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
     upgrade: Upgrade,
     client: IO,
     gateway: &Gateway,
 ) {
     let (limits, credentials) = (gateway.limits(), gateway.credentials());
-    let Upgrade { origin, lease, mut record, environment, asked } = upgrade;
-    match tokio::time::timeout(limits.origin_handshake, origin).await {
-        Ok(Ok(origin)) => {
-            let peer = lease.peer();
-            lease.upgraded();
-            let note = |up, down| record.moved(up, down);
-            let relayed = tokio::select! {
-                relayed = relay(client, TokioIo::new(origin), limits.idle_upgraded, note) => relayed,
-                () = gate::revoked(&environment, credentials, &asked, peer) => Err(io::Error::other(REVOKED)),
-            };
-            if let Err(error) = relayed {
-                record.error(error.to_string());
+    let Upgrade { asked, environment, .. } = &upgrade;
+    let most = limits.websocket_message_bytes;
+    match Messages::of(asked, credentials, environment, most) {
+        None => {
+            let mut client = client;
+            upgrade.relayed(&mut client, gateway).await.finish();
+        }
+        Some(messages) => {
+            let mut client = Searched::new(client, messages);
+            let mut record = Box::pin(upgrade.relayed(&mut client, gateway)).await;
+            let refused = client.into_refused(&mut record);
+            record.finish();
+            if let Some(client) = refused {
+                // It is to read why.
+                serve::close(client).await;
             }
         }
-        Ok(Err(error)) => record.error(format!("the origin did not switch: {error}")),
-        Err(_) => record.error("the origin did not switch in time"),
     }
-    record.finish();
+}
+
+impl Upgrade {
+    /// Relays, and gives the record of it.
+    async fn relayed<IO>(self, client: &mut IO, gateway: &Gateway) -> Record
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (limits, credentials) = (gateway.limits(), gateway.credentials());
+        let Upgrade { origin, lease, mut record, environment, asked } = self;
+        match tokio::time::timeout(limits.origin_handshake, origin).await {
+            Ok(Ok(origin)) => {
+                let peer = lease.peer();
+                lease.upgraded();
+                let note = |up, down| record.moved(up, down);
+                let relayed = tokio::select! {
+                    relayed = relay(client, TokioIo::new(origin), limits.idle_upgraded, note) => relayed,
+                    () = gate::revoked(&environment, credentials, &asked, peer) => Err(io::Error::other(REVOKED)),
+                };
+                if let Err(error) = relayed {
+                    record.error(error.to_string());
+                }
+            }
+            Ok(Err(error)) => record.error(format!("the origin did not switch: {error}")),
+            Err(_) => record.error("the origin did not switch in time"),
+        }
+        record
+    }
 }

@@ -1,11 +1,15 @@
 //! Would what goes on for long begin today?
 
+use std::sync::Arc;
+
 use http::{HeaderName, HeaderValue, Method};
 use outgate_credentials::{Credentials, Used};
-use outgate_policy::{Destination, Named, Request, Scheme};
+use outgate_policy::{Destination, Named, Request, RequestVerdict, Scheme};
 use smallvec::SmallVec;
 
 use super::RequestPermit;
+use super::judge::{Judge, barred};
+use crate::exchange::Findings;
 use crate::snapshot::{Environment, Snapshot};
 use crate::upstream::{Peer, ProfileId};
 
@@ -19,6 +23,9 @@ pub(crate) struct Asked {
     credentials: SmallVec<[Named; 1]>,
     profile: ProfileId,
     used: Used,
+    /// What is found in its messages, if they are looked at.
+    messages: Option<Arc<Findings>>,
+    plaintext: bool,
 }
 
 impl Asked {
@@ -34,12 +41,43 @@ impl Asked {
             credentials: verdict.credentials.clone(),
             profile: snapshot.profiles.id_of(verdict.entry),
             used: Used::new(),
+            messages: verdict.websocket_text.then(|| Arc::new(Findings::new(&Used::new()))),
+            plaintext: verdict.allow_plaintext_placeholders,
         }
     }
 
     /// The credentials whose values it carries.
     pub(crate) fn with(self, permit: &RequestPermit) -> Asked {
-        Asked { used: permit.used.clone(), ..self }
+        let messages = self.messages.map(|_| Arc::new(Findings::new(&permit.used)));
+        Asked { used: permit.used.clone(), messages, ..self }
+    }
+
+    /// What is found in its messages, if they are looked at.
+    pub(crate) fn messages(&self) -> Option<Arc<Findings>> {
+        self.messages.clone()
+    }
+
+    /// What is asked of a message, by what is in force now.
+    pub(crate) fn judge(&self, credentials: &Credentials, environment: &Arc<Environment>) -> Judge {
+        Judge {
+            credentials: credentials.clone(),
+            environment: Arc::clone(environment),
+            snapshot: environment.snapshot(),
+            destination: self.destination.clone(),
+            barred: barred(&self.destination, &self.method, self.scheme, self.plaintext),
+        }
+    }
+
+    fn is_covered_by(&self, today: &RequestVerdict) -> bool {
+        today.headers == self.headers
+            && today.credentials == self.credentials
+            && today.websocket_text == self.messages.is_some()
+            && (today.allow_plaintext_placeholders || !self.plaintext)
+    }
+
+    fn carries_current(&self, credentials: &Credentials) -> bool {
+        credentials.are_current(&self.used)
+            && self.messages.as_ref().is_none_or(|found| credentials.are_current(&found.used()))
     }
 
     fn request(&self) -> Request<'_> {
@@ -66,11 +104,9 @@ pub(crate) async fn revoked(
     loop {
         let Snapshot { policy, addresses, profiles } = &*environment.snapshot();
         let permitted = policy.judge_request(&asked.request()).is_ok_and(|verdict| {
-            verdict.headers == asked.headers
-                && verdict.credentials == asked.credentials
-                && profiles.id_of(verdict.entry) == asked.profile
+            asked.is_covered_by(&verdict) && profiles.id_of(verdict.entry) == asked.profile
         });
-        if !permitted || !peer.is_permitted(addresses) || !credentials.are_current(&asked.used) {
+        if !permitted || !peer.is_permitted(addresses) || !asked.carries_current(credentials) {
             return;
         }
         let changed = tokio::select! {

@@ -5,14 +5,15 @@
 //! placeholders in what is left. So no placeholder is looked for in a value of ours, and none is
 //! refused in a header that is not sent.
 
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue};
 use outgate_credentials::{
     Applied, Asking, Carrier, Credentials, Parameter, Substituted, Used, holds_placeholders,
     without_parameter,
 };
-use outgate_policy::{CredentialId, Denial, Named, Reason, RequestVerdict, Scheme, Strip};
+use outgate_policy::{CredentialId, Denial, Named, Strip};
 use smallvec::SmallVec;
 
+use super::judge::barred;
 use super::{RequestPermit, way_back};
 use crate::audit::Record;
 use crate::exchange::RequestHead;
@@ -136,7 +137,10 @@ async fn substitute(
     };
     let target = head.target().clone();
     let mut substituted = credentials.substitute(&asking, head.headers_mut(), &target).await?;
-    refuse_unsafe(head, verdict)?;
+    let plaintext = verdict.allow_plaintext_placeholders;
+    if let Some(denial) = barred(&destination, head.method(), head.scheme(), plaintext) {
+        return Err(denial);
+    }
     if let Some(target) = substituted.target.take() {
         head.set_target(target);
     }
@@ -146,23 +150,6 @@ async fn substitute(
         }
     }
     Ok(substituted)
-}
-
-/// What holds for injected headers holds for a placeholder's value.
-fn refuse_unsafe(head: &RequestHead, verdict: &RequestVerdict) -> Result<(), Denial> {
-    let host = &head.destination().host;
-    if head.method() == Method::TRACE {
-        let message = format!("TRACE to {host} would show the value of a placeholder");
-        return Err(Denial::new(Reason::TraceRefused, message));
-    }
-    if head.scheme() == Scheme::Http && !verdict.allow_plaintext_placeholders {
-        let message = format!(
-            "a request to {host} carries a placeholder, whose value is sent over TLS only; use \
-             https://"
-        );
-        return Err(Denial::new(Reason::InjectionNeedsTls, message));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use outgate_credentials::scrub::Sought;
 use outgate_credentials::{Parameter, Substituted};
-use outgate_policy::{Denial, Reason};
+use outgate_policy::{Denial, Destination, Reason};
 
 use super::RequestPermit;
 
@@ -92,16 +92,20 @@ pub(super) fn look_for(permit: &mut RequestPermit, sought: Sought) -> Result<(),
         return Ok(());
     }
     if permit.head.is_websocket() {
-        let message = format!(
-            "a WebSocket to {} could bring back what the gateway puts on the request, and its \
-             entry says `scrub`",
-            permit.head.destination().host
-        );
-        return Err(Denial::new(Reason::ProtocolNotAllowed, message));
+        return Err(unreadable(permit.head.destination()));
     }
     ask_readably(permit.head.headers_mut());
     permit.sought.get_or_insert_default().extend(sought);
     Ok(())
+}
+
+/// Nobody looks at what comes back over a WebSocket.
+pub(super) fn unreadable(to: &Destination) -> Denial {
+    let message = format!(
+        "a WebSocket to {} could bring back what the gateway puts on it, and its entry says `scrub`",
+        to.host
+    );
+    Denial::new(Reason::ProtocolNotAllowed, message)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use outgate_policy::{Denial, Destination, Reason};
 use super::dial::DialError;
 use super::tls::TlsError;
 use crate::audit::Record;
+use crate::exchange::body::UploadError;
 use crate::resolve::ResolveError;
 
 /// Why a permitted request got no answer.
@@ -39,9 +40,9 @@ impl UpstreamError {
     pub(super) fn of_exchange(error: &hyper::Error) -> UpstreamError {
         let cause = std::error::Error::source(error);
         if error.is_user() {
-            // A request's body fails with an error of hyper's; what else counts as ours is that the
+            // A request's body fails with an error of its own; what else counts as ours is that the
             // connection's task has ended.
-            return match cause.is_some_and(|cause| cause.is::<hyper::Error>()) {
+            return match cause.is_some_and(|cause| cause.is::<UploadError>()) {
                 true => UpstreamError::Upload,
                 false => UpstreamError::Protocol("the connection ended too early".to_owned()),
             };

@@ -1,0 +1,92 @@
+//! Where does the body of a request come from?
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use outgate_policy::Denial;
+
+use super::substitution::{Findings, Substituted};
+
+/// Where the body of a request comes from.
+pub(crate) enum Upload {
+    /// A client sends it.
+    Incoming(Incoming),
+    /// The gateway has it: a request of its own.
+    Memory(Bytes),
+    /// One of these, with values in place of placeholders.
+    Substituted(Box<Substituted>),
+}
+
+/// Why an upload breaks off.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UploadError {
+    /// Its client did it.
+    #[error(transparent)]
+    Client(#[from] hyper::Error),
+    /// It must not go on.
+    #[error(transparent)]
+    Refused(Denial),
+}
+
+impl Upload {
+    /// What is found in it, where placeholders are looked for.
+    pub(super) fn findings(&self) -> Option<Arc<Findings>> {
+        match self {
+            Upload::Incoming(_) | Upload::Memory(_) => None,
+            Upload::Substituted(substituted) => Some(substituted.findings()),
+        }
+    }
+}
+
+impl From<Incoming> for Upload {
+    fn from(incoming: Incoming) -> Upload {
+        Upload::Incoming(incoming)
+    }
+}
+
+impl From<Bytes> for Upload {
+    fn from(bytes: Bytes) -> Upload {
+        Upload::Memory(bytes)
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = UploadError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        match self.get_mut() {
+            Upload::Incoming(incoming) => {
+                Pin::new(incoming).poll_frame(cx).map_err(UploadError::Client)
+            }
+            Upload::Memory(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Upload::Substituted(substituted) => substituted.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Upload::Incoming(incoming) => incoming.is_end_stream(),
+            Upload::Memory(bytes) => bytes.is_empty(),
+            Upload::Substituted(substituted) => substituted.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Upload::Incoming(incoming) => incoming.size_hint(),
+            Upload::Memory(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Upload::Substituted(substituted) => substituted.size_hint(),
+        }
+    }
+}
