@@ -85,7 +85,7 @@ pub(crate) fn permit(
     let judged = snapshot.policy.judge_request(&asked(&head));
     let verdict = under_names(judged, head.destination(), environment)?;
     record.permitted(verdict.entry, verdict.headers.iter().map(|(name, _)| name));
-    if verdict.websocket_text && head.is_websocket() {
+    if verdict.websocket_text && head.websocket().is_some() {
         if verdict.scrub {
             return Err(way_back::unreadable(head.destination()));
         }
@@ -226,7 +226,7 @@ impl RequestPermit {
 
     /// What a long-lived exchange is judged by again.
     pub(crate) fn asked(&self) -> Option<Asked> {
-        self.head.is_websocket().then(|| Asked::of(self))
+        self.head.websocket().map(|handshake| Asked::of(self, handshake))
     }
 
     /// Whether what is put on it is masked in its answer.

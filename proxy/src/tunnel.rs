@@ -11,6 +11,7 @@ mod intercept;
 mod passthrough;
 pub(crate) mod relay;
 mod splice;
+mod streams;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -148,6 +149,7 @@ where
     let deadlines = Deadlines::new(limits.idle_tunnel, limits);
     if http2 {
         let served = serve::http2(io, &door, deadlines, limits, gateway.draining()).await;
+        door.ended().await;
         return match (door.take_record(), served) {
             (Some(record), Ok(())) => close(record, "the client closed before a request"),
             (Some(record), Err(error)) => close(record, &format!("not HTTP/2: {error}")),

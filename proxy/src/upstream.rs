@@ -16,6 +16,7 @@ mod reach;
 mod send;
 mod stream;
 mod tls;
+mod websocket;
 
 pub(crate) use self::error::UpstreamError;
 pub(crate) use self::frame::Framing;

@@ -41,6 +41,17 @@ impl Identity {
     pub fn key_pem(&self) -> String {
         pem("PRIVATE KEY", self.key.secret_der())
     }
+
+    /// Writes `NAME.pem` and `NAME.key` into `folder`.
+    ///
+    /// # Panics
+    /// When the folder can't be written.
+    pub fn write(&self, folder: &Path, name: &str) {
+        for (ending, text) in [("pem", self.chain_pem()), ("key", self.key_pem())] {
+            fs::write(folder.join(format!("{name}.{ending}")), text)
+                .unwrap_or_else(|fault| panic!("cannot write {name}.{ending}: {fault}"));
+        }
+    }
 }
 
 impl Pki {
@@ -90,21 +101,6 @@ impl Pki {
             usage: ExtendedKeyUsagePurpose::ServerAuth,
             common_name_only: false,
             issuer: Issuer::Root,
-        }
-    }
-}
-
-impl Identity {
-    /// Writes `NAME.pem` and `NAME.key` into `folder`.
-    ///
-    /// # Panics
-    /// When the folder can't be written.
-    pub fn write(&self, folder: &Path, name: &str) {
-        let chain = self.chain.iter().map(|one| pem("CERTIFICATE", one)).collect::<String>();
-        let key = pem("PRIVATE KEY", self.key.secret_der());
-        for (ending, text) in [("pem", chain), ("key", key)] {
-            fs::write(folder.join(format!("{name}.{ending}")), text)
-                .unwrap_or_else(|fault| panic!("cannot write {name}.{ending}: {fault}"));
         }
     }
 }

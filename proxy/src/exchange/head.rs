@@ -14,10 +14,11 @@ use outgate_policy::{Denial, Destination, Host, Reason, Scheme};
 
 pub(crate) use self::target::named;
 use self::target::{canonical, forward_target, tunnel_target};
+use super::handshake::Handshake;
 use super::hop_by_hop::{self, has_member};
 use super::pulse::Pulse;
+use super::reply::Dialect;
 use super::substitution;
-use super::upgrade::names_websocket;
 use crate::limits::METHOD_BYTES;
 
 /// By which door a request came: what its target must look like.
@@ -52,7 +53,10 @@ pub(crate) struct RequestHead {
     pub(super) scheme: Scheme,
     /// The destination as `Host` and `:authority` say it.
     pub(super) authority: HeaderValue,
-    pub(super) websocket: bool,
+    /// It asks for a WebSocket.
+    pub(super) websocket: Option<Handshake>,
+    /// What its client would read a refusal from.
+    pub(super) dialect: Dialect,
     pub(super) expects_continue: bool,
     /// The client can take trailers, and may send some.
     pub(super) trailers: bool,
@@ -73,10 +77,8 @@ impl RequestHead {
 
     /// Reads the head of a request that came by `door`.
     pub(crate) fn read(mut parts: Parts, door: Door<'_>) -> Result<RequestHead, Denial> {
-        if parts.method == Method::CONNECT {
-            let message = "CONNECT inside a tunnel: ask the proxy itself for another tunnel";
-            return Err(Denial::new(Reason::ConnectInTunnel, message));
-        }
+        let websocket = Handshake::read(&mut parts)?;
+        let dialect = Dialect::of(&parts);
         check_line(&parts)?;
         let host = host(&parts.headers, parts.version)?;
         if parts.version == Version::HTTP_2 && host.is_none() && parts.uri.authority().is_none() {
@@ -96,7 +98,6 @@ impl RequestHead {
         parts.uri = Uri::from(path);
         check_framing(&parts.headers)?;
         let expects_continue = expects_continue(&parts)?;
-        let websocket = wants_websocket(&parts);
         let trailers = has_member(&parts.headers, &header::TE, "trailers");
         hop_by_hop::strip(&mut parts.headers);
         parts.headers.remove(header::CONTENT_LENGTH);
@@ -111,6 +112,7 @@ impl RequestHead {
             scheme,
             authority,
             websocket,
+            dialect,
             expects_continue,
             trailers,
         };
@@ -182,9 +184,14 @@ impl RequestHead {
         self.parts.headers.remove(header::EXPECT);
     }
 
-    /// Whether it asks to be upgraded to a WebSocket.
-    pub(crate) fn is_websocket(&self) -> bool {
-        self.websocket
+    /// How it asks for a WebSocket, if it does.
+    pub(crate) fn websocket(&self) -> Option<&Handshake> {
+        self.websocket.as_ref()
+    }
+
+    /// What its client would read a refusal from.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 }
 
@@ -250,11 +257,4 @@ fn expects_continue(parts: &Parts) -> Result<bool, Denial> {
         }
         _ => Err(Denial::new(Reason::MalformedRequest, "Expect other than 100-continue")),
     }
-}
-
-/// The only protocol that may be upgraded to (RFC 6455 §4.1).
-fn wants_websocket(parts: &Parts) -> bool {
-    parts.method == Method::GET
-        && parts.version == Version::HTTP_11
-        && names_websocket(&parts.headers)
 }

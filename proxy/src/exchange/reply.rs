@@ -3,6 +3,8 @@
 //! JSON for a program, a sentence for a person, a stable code for both. Never an internal address,
 //! a path of the gateway, or a secret.
 
+mod grpc;
+
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -10,13 +12,25 @@ use hyper::ext::ReasonPhrase;
 use outgate_policy::{Denial, Destination, Reason};
 use serde::Serialize;
 
+pub(crate) use self::grpc::Dialect;
 use super::body::ReplyBody;
 use crate::audit::SinkFull;
 
 const OUTGATE_REASON: HeaderName = HeaderName::from_static("outgate-reason");
 
 /// The refusal as an answer; `destination` is what was asked for, as far as it is known.
-pub(crate) fn refusal(denial: &Denial, destination: Option<&Destination>) -> Response<ReplyBody> {
+pub(crate) fn refusal(
+    denial: &Denial,
+    destination: Option<&Destination>,
+    dialect: Dialect,
+) -> Response<ReplyBody> {
+    match dialect {
+        Dialect::Http => in_http(denial, destination),
+        Dialect::Grpc => grpc::refusal(denial),
+    }
+}
+
+fn in_http(denial: &Denial, destination: Option<&Destination>) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::full(Bytes::from(text(denial, destination))));
     *response.status_mut() = status(denial.reason);
     let headers = response.headers_mut();
@@ -36,7 +50,7 @@ pub(crate) fn connect_refusal(
     denial: &Denial,
     destination: Option<&Destination>,
 ) -> Response<ReplyBody> {
-    let mut response = refusal(denial, destination);
+    let mut response = in_http(denial, destination);
     // After a 407 the client asks again on the same connection.
     if denial.reason != Reason::ProxyAuthenticationRequired {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -45,10 +59,10 @@ pub(crate) fn connect_refusal(
 }
 
 /// No audit line can be written, so nothing may be judged.
-pub(crate) fn not_ready(full: &SinkFull) -> Response<ReplyBody> {
+pub(crate) fn not_ready(full: &SinkFull, dialect: Dialect) -> Response<ReplyBody> {
     tracing::warn!(%full, "a request is refused");
     let message = "the gateway can't write its audit log: try again, or ask its operator";
-    let mut response = refusal(&Denial::new(Reason::NotReady, message), None);
+    let mut response = refusal(&Denial::new(Reason::NotReady, message), None, dialect);
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

@@ -16,9 +16,10 @@ use super::RequestHead;
 use super::body::{Progress, ReplyBody, Upload};
 use super::expect::{self, Word};
 use super::forward::{Underway, forward};
+use super::handshake::Outcome;
 use super::hop_by_hop;
 use super::inject::prepare;
-use super::reply;
+use super::reply::{self, Dialect};
 use super::scrubbed::{self, Scrubbing};
 use super::substitution;
 use super::upgrade::{self, Upgrade};
@@ -45,10 +46,10 @@ pub(crate) async fn run(
     body: Incoming,
     record: Record,
 ) -> Exchange {
-    let destination = head.destination().clone();
+    let (destination, dialect) = (head.destination().clone(), head.dialect());
     match attempt(gateway, environment, head, body.into(), record).await {
         Ok(exchange) => exchange,
-        Err(denial) => Exchange::Answered(reply::refusal(&denial, Some(&destination))),
+        Err(denial) => Exchange::Answered(reply::refusal(&denial, Some(&destination), dialect)),
     }
 }
 
@@ -211,9 +212,10 @@ pub(crate) fn refuse(
     record: Record,
     denial: &Denial,
     destination: Option<&Destination>,
+    dialect: Dialect,
 ) -> Response<ReplyBody> {
     note_refusal(record, denial);
-    reply::refusal(denial, destination)
+    reply::refusal(denial, destination, dialect)
 }
 
 /// Writes the line of a request that is refused.
@@ -257,14 +259,19 @@ fn settle(
             }
         }
     }
-    if head.status != StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(Exchange::Answered(forward(head, incoming, underway, scrubbing)));
-    }
     let response = Response::from_parts(head, incoming);
-    if let Some(asked) = asked.filter(|asked| upgrade::is_agreed(&response, asked)) {
-        let (response, upgrade) = upgrade::accept(response, underway, asked);
-        return Ok(Exchange::Upgraded(response, Box::new(upgrade)));
+    match (upgrade::outcome(asked.as_ref(), &response), asked) {
+        (Outcome::Begun, Some(asked)) => {
+            let (response, upgrade) = upgrade::accept(response, underway, asked);
+            Ok(Exchange::Upgraded(response, Box::new(upgrade)))
+        }
+        (Outcome::Broken(what), _) => {
+            let error = UpstreamError::Protocol(what.to_owned());
+            Err(failed(underway.record, &error, destination))
+        }
+        (Outcome::Begun | Outcome::Declined, _) => {
+            let (head, incoming) = response.into_parts();
+            Ok(Exchange::Answered(forward(head, incoming, underway, scrubbing)))
+        }
     }
-    let error = UpstreamError::Protocol("switched to a protocol that nobody asked for".to_owned());
-    Err(failed(underway.record, &error, destination))
 }

@@ -1,22 +1,23 @@
 //! How does a WebSocket pass?
 //!
-//! Bytes are relayed only after the origin has answered 101 for the very protocol that the client
-//! asked for. Until then everything on the connection is HTTP and is judged.
+//! Bytes are relayed only after the origin has agreed to the very protocol that the client asked
+//! for. Until then everything on the connection is HTTP and is judged.
 
 use std::io;
 use std::sync::Arc;
 
-use http::header::{self, HeaderMap, HeaderValue};
-use http::{Response, StatusCode};
+use http::header::{self, HeaderName};
+use http::{Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::body::ReplyBody;
 use super::forward::Underway;
-use super::hop_by_hop::{self, has_member};
+use super::handshake::Outcome;
+use super::hop_by_hop;
 use super::serve;
+use super::switched::Switched;
 use super::websocket::{Messages, Searched};
 use crate::audit::Record;
 use crate::gate::{self, Asked};
@@ -35,40 +36,46 @@ pub(crate) struct Upgrade {
     asked: Arc<Asked>,
 }
 
-/// RFC 6455 §4.1: the answer names the protocol in both fields, and no extension that nobody asked
-/// for: none was, where messages are read.
-pub(super) fn is_agreed(response: &Response<Incoming>, asked: &Asked) -> bool {
-    let headers = response.headers();
-    names_websocket(headers)
-        && (asked.messages().is_none() || !headers.contains_key(header::SEC_WEBSOCKET_EXTENSIONS))
-}
-
-/// Both fields, and no other protocol beside it.
-pub(super) fn names_websocket(headers: &HeaderMap) -> bool {
-    let mut to = headers.get_all(header::UPGRADE).iter();
-    let only = match (to.next(), to.next()) {
-        (Some(only), None) => only.as_bytes(),
-        _ => return false,
+/// What the origin's answer means to who asked so, if anybody asked for a WebSocket.
+pub(super) fn outcome(asked: Option<&Asked>, response: &Response<Incoming>) -> Outcome {
+    let Some(asked) = asked else {
+        return match response.status() {
+            StatusCode::SWITCHING_PROTOCOLS => {
+                Outcome::Broken("switched to a protocol that nobody asked for")
+            }
+            _ => Outcome::Declined,
+        };
     };
-    only.eq_ignore_ascii_case(b"websocket") && has_member(headers, &header::CONNECTION, "upgrade")
+    match asked.handshake().outcome(response) {
+        // None was offered, where messages are read.
+        Outcome::Begun
+            if asked.messages().is_some()
+                && response.headers().contains_key(header::SEC_WEBSOCKET_EXTENSIONS) =>
+        {
+            Outcome::Broken("agreed to an extension of WebSocket that was not offered")
+        }
+        outcome => outcome,
+    }
 }
 
-/// The 101 for the client, and what comes after it.
+/// The answer that tells the client, and what comes after it.
 pub(super) fn accept(
     mut response: Response<Incoming>,
     underway: Underway,
     asked: Asked,
 ) -> (Response<ReplyBody>, Upgrade) {
     let Underway { mut record, lease, environment, .. } = underway;
-    record.answered(StatusCode::SWITCHING_PROTOCOLS.as_u16());
     record.origin_speaks(response.version());
     let origin = hyper::upgrade::on(&mut response);
     let mut headers = std::mem::take(response.headers_mut());
     hop_by_hop::strip(&mut headers);
-    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.remove(header::CONTENT_LENGTH);
+    // It would lead to QUIC, around the gateway.
+    headers.remove(HeaderName::from_static("alt-svc"));
+    let status = asked.handshake().told(&mut headers, response.version() == Version::HTTP_2);
+    record.answered(status.as_u16());
     let mut reply = Response::new(ReplyBody::empty());
-    *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *reply.status_mut() = status;
     *reply.headers_mut() = headers;
     (reply, Upgrade { origin, lease, record, environment, asked: Arc::new(asked) })
 }
@@ -107,14 +114,15 @@ impl Upgrade {
         IO: AsyncRead + AsyncWrite + Unpin,
     {
         let (limits, credentials) = (gateway.limits(), gateway.credentials());
-        let Upgrade { origin, lease, mut record, environment, asked } = self;
+        let Upgrade { origin, mut lease, mut record, environment, asked } = self;
         match tokio::time::timeout(limits.origin_handshake, origin).await {
             Ok(Ok(origin)) => {
                 let peer = lease.peer();
                 lease.upgraded();
                 let note = |up, down| record.moved(up, down);
+                let origin = Switched::new(origin);
                 let relayed = tokio::select! {
-                    relayed = relay(client, TokioIo::new(origin), limits.idle_upgraded, note) => relayed,
+                    relayed = relay(client, origin, limits.idle_upgraded, note) => relayed,
                     () = gate::revoked(&environment, credentials, &asked, peer) => Err(io::Error::other(REVOKED)),
                 };
                 if let Err(error) = relayed {
@@ -125,5 +133,11 @@ impl Upgrade {
             Err(_) => record.error("the origin did not switch in time"),
         }
         record
+    }
+
+    /// Ends it: the client did not wait for its side.
+    pub(crate) fn give_up(mut self) {
+        self.record.error("the client left before the answer");
+        self.record.finish();
     }
 }

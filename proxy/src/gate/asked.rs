@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::RequestPermit;
 use super::judge::{Judge, barred};
 use crate::exchange::Findings;
+use crate::exchange::handshake::Handshake;
 use crate::snapshot::{Environment, Snapshot};
 use crate::upstream::{Peer, ProfileId};
 
@@ -23,6 +24,7 @@ pub(crate) struct Asked {
     credentials: SmallVec<[Named; 1]>,
     profile: ProfileId,
     used: Used,
+    handshake: Handshake,
     /// What is found in its messages, if they are looked at.
     messages: Option<Arc<Findings>>,
     plaintext: bool,
@@ -30,7 +32,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// What `permit` was given for, before credentials are put on it; [`Asked::used`] adds those.
-    pub(super) fn of(permit: &RequestPermit) -> Asked {
+    pub(super) fn of(permit: &RequestPermit, handshake: &Handshake) -> Asked {
         let RequestPermit { head, verdict, snapshot, .. } = permit;
         Asked {
             destination: head.destination().clone(),
@@ -41,6 +43,7 @@ impl Asked {
             credentials: verdict.credentials.clone(),
             profile: snapshot.profiles.id_of(verdict.entry),
             used: Used::new(),
+            handshake: handshake.clone(),
             messages: verdict.websocket_text.then(|| Arc::new(Findings::new(&Used::new()))),
             plaintext: verdict.allow_plaintext_placeholders,
         }
@@ -78,6 +81,11 @@ impl Asked {
     fn carries_current(&self, credentials: &Credentials) -> bool {
         credentials.are_current(&self.used)
             && self.messages.as_ref().is_none_or(|found| credentials.are_current(&found.used()))
+    }
+
+    /// How it was asked for.
+    pub(crate) fn handshake(&self) -> &Handshake {
+        &self.handshake
     }
 
     fn request(&self) -> Request<'_> {

@@ -91,7 +91,7 @@ pub(super) fn look_for(permit: &mut RequestPermit, sought: Sought) -> Result<(),
     if sought.is_empty() {
         return Ok(());
     }
-    if permit.head.is_websocket() {
+    if permit.head.websocket().is_some() {
         return Err(unreadable(permit.head.destination()));
     }
     ask_readably(permit.head.headers_mut());

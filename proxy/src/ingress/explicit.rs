@@ -21,6 +21,7 @@ use super::identity::{Provenance, Unidentified};
 use super::meaning::meant;
 use crate::audit::{Beginning, Record};
 use crate::exchange::body::ReplyBody;
+use crate::exchange::reply::Dialect;
 use crate::exchange::run::{self, Exchange};
 use crate::exchange::serve::Service;
 use crate::exchange::{Door, RequestHead, Upgrade, reply};
@@ -117,12 +118,12 @@ impl ExplicitDoor {
     ) -> Response<ReplyBody> {
         let environment = match self.identify(&parts.headers) {
             Ok(environment) => environment,
-            Err(denial) => return run::refuse(record, &denial, None),
+            Err(denial) => return run::refuse(record, &denial, None, Dialect::Http),
         };
         record.belongs_to(environment.id());
         let mut head = match RequestHead::read(parts, Door::Forward) {
             Ok(head) => head,
-            Err(denial) => return run::refuse(record, &denial, None),
+            Err(denial) => return run::refuse(record, &denial, None, Dialect::Http),
         };
         let meant = meant(&head.destination().host, &environment);
         if let Some((host, _held)) = &meant {
@@ -188,7 +189,7 @@ impl Service for ExplicitDoor {
         };
         let mut record = match record {
             Ok(record) => record,
-            Err(full) => return reply::not_ready(&full),
+            Err(full) => return reply::not_ready(&full, Dialect::Http),
         };
         record.client_speaks(parts.version);
         record.asks(&parts.method, parts.uri.path());

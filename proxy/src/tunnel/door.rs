@@ -8,8 +8,10 @@ use hyper::body::Incoming;
 use outgate_policy::Denial;
 
 use super::Naming;
+use super::streams::{Candidate, Streams};
 use crate::audit::{Beginning, Record};
 use crate::exchange::body::ReplyBody;
+use crate::exchange::reply::Dialect;
 use crate::exchange::run::{self, Exchange};
 use crate::exchange::serve::Service;
 use crate::exchange::{Door, RequestHead, TunnelTarget, Upgrade, named, reply};
@@ -26,6 +28,7 @@ pub(super) struct TunnelDoor {
     /// The tunnel's own line, until a request comes that has one.
     record: Mutex<Option<Record>>,
     upgrade: Mutex<Option<Box<Upgrade>>>,
+    streams: Streams,
 }
 
 /// The destination of a tunnel's requests, or what is known of it until one of them names it.
@@ -64,8 +67,9 @@ impl TunnelDoor {
         beginning: Beginning,
         record: Record,
     ) -> TunnelDoor {
-        let record = Mutex::new(Some(record));
-        TunnelDoor { gateway, environment, target, beginning, record, upgrade: Mutex::new(None) }
+        let (record, upgrade) = (Mutex::new(Some(record)), Mutex::new(None));
+        let streams = Streams::default();
+        TunnelDoor { gateway, environment, target, beginning, record, upgrade, streams }
     }
 
     /// The tunnel's own line, if no request came.
@@ -83,6 +87,15 @@ impl TunnelDoor {
         self.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// The end of the connection has come; that of its streams comes by it.
+    pub(super) async fn ended(&self) {
+        self.streams.ended().await;
+    }
+
+    fn hand_over(&self, upgrade: Box<Upgrade>) {
+        *self.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(upgrade);
+    }
+
     /// What an audit line of this tunnel begins with.
     pub(super) fn beginning(&self) -> Beginning {
         self.beginning.clone()
@@ -92,9 +105,10 @@ impl TunnelDoor {
 impl Service for TunnelDoor {
     async fn answer(&self, request: Request<Incoming>) -> Response<ReplyBody> {
         let (parts, body) = request.into_parts();
+        let dialect = Dialect::of(&parts);
         let mut record = match self.gateway.audit().request(self.beginning()).await {
             Ok(record) => record,
-            Err(full) => return reply::not_ready(&full),
+            Err(full) => return reply::not_ready(&full, dialect),
         };
         // Now, not at the tunnel's end: it may be cut while this request runs.
         if let Some(of_tunnel) = self.take_record() {
@@ -102,6 +116,7 @@ impl Service for TunnelDoor {
         }
         record.client_speaks(parts.version);
         record.asks(&parts.method, parts.uri.path());
+        let candidate = Candidate::of(&parts);
         let target = self.target.named_by(&parts);
         let TunnelTarget { destination, scheme, .. } = self.target();
         record.goes_to(destination, Some(*scheme));
@@ -111,12 +126,19 @@ impl Service for TunnelDoor {
             .and_then(|target| RequestHead::read(parts, Door::Tunnel(target)));
         let head = match head {
             Ok(head) => head,
-            Err(denial) => return run::refuse(record, &denial, Some(destination)),
+            Err(denial) => return run::refuse(record, &denial, Some(destination), dialect),
         };
+        if candidate.is_some() {
+            // What CONNECT stands for here is what is judged.
+            record.asks(head.method(), head.path());
+        }
         match run::run(&self.gateway, &self.environment, head, body, record).await {
             Exchange::Answered(response) => response,
             Exchange::Upgraded(response, upgrade) => {
-                *self.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(upgrade);
+                match candidate {
+                    Some(candidate) => self.streams.begin(candidate, *upgrade, &self.gateway),
+                    None => self.hand_over(upgrade),
+                }
                 response
             }
         }

@@ -43,7 +43,9 @@ where
         if is_gone(&up_done, &down) || is_gone(&down_done, &up) {
             return Poll::Ready(Ok(()));
         }
-        if up_done?.is_ready() && down_done?.is_ready() {
+        // Both are asked: a direction that failed ends it, also while the other waits.
+        let (up_done, down_done) = (up_done?, down_done?);
+        if up_done.is_ready() && down_done.is_ready() {
             return Poll::Ready(Ok(()));
         }
         poll_silence(cx, silence.as_mut(), idle, moved)
@@ -199,6 +201,49 @@ mod tests {
         origin.read_to_end(&mut Vec::new()).await.expect("the half-close arrives");
         origin.write_all(b"to nobody").await.expect("open");
         assert!(relayed.await.expect("no panic").is_ok());
+    }
+
+    /// What is read from it breaks off.
+    struct Broken;
+
+    impl AsyncRead for Broken {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
+        }
+    }
+
+    impl AsyncWrite for Broken {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_breaks_off_ends_it_while_the_other_side_is_silent() {
+        let begun = Instant::now();
+        let (_silent, side) = duplex(64);
+        let broken = relay(side, Broken, IDLE, |_, _| {}).await;
+        assert_eq!(broken.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionReset));
+        let (_silent, side) = duplex(64);
+        let broken = relay(Broken, side, IDLE, |_, _| {}).await;
+        assert_eq!(broken.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionReset));
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use outgate_policy::{Destination, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::UpstreamError;
-use super::lease::{Exclusive, Lease, Shared};
+use super::lease::{Exclusive, Lease, Said, Shared};
 use super::pool::{Offer, Origin};
 use super::reach::{Peer, reach};
 use super::send::Route;
@@ -26,6 +26,8 @@ use crate::limits::{HTTP2_MOST_WINDOW, HTTP2_PING, HTTP2_PONG, Limits};
 
 /// What an origin may send on one stream before its client reads on.
 const STREAM_WINDOW: u32 = 256 << 10;
+/// Until the origin has said how many it takes: a second stream could wait for the first.
+const UNHEARD_STREAMS: usize = 1;
 
 /// A fresh connection to `origin`; one that others may share is in the pool when this returns.
 pub(super) async fn connect(
@@ -92,8 +94,7 @@ where
     let streams = u32::try_from(limits.streams).unwrap_or(u32::MAX);
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        // Until the origin has said how many it takes: a second stream could wait for the first.
-        .initial_max_send_streams(1)
+        .initial_max_send_streams(UNHEARD_STREAMS)
         .initial_stream_window_size(STREAM_WINDOW)
         // All streams' windows at once: one client that reads slowly holds up no other.
         .initial_connection_window_size(
@@ -112,6 +113,11 @@ where
         let connection = asked.lock().unwrap_or_else(PoisonError::into_inner);
         connection.as_ref().map_or(0, |connection| connection.current_max_send_streams())
     };
+    let asked = Arc::clone(&connection);
+    let websockets = move || {
+        let connection = asked.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.as_ref().map_or(Some(false), takes_websockets)
+    };
     let task = tokio::spawn(poll_fn(move |cx| {
         let mut place = connection.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(connection) = place.as_mut() else { return Poll::Ready(()) };
@@ -122,6 +128,20 @@ where
         }
         polled
     }));
-    let connection = Shared::new(sender, task.abort_handle(), peer, Box::new(room));
+    let said = Said { room: Box::new(room), websockets: Box::new(websockets) };
+    let connection = Shared::new(sender, task.abort_handle(), peer, said);
     Ok(route.environment.pool.share(connection, origin))
+}
+
+/// What the origin's SETTINGS say of WebSockets, once they have come: from then on it is known how
+/// many streams it takes. One that takes one at a time is better asked by HTTP/1.1 anyway.
+fn takes_websockets<IO>(
+    connection: &http2::Connection<TokioIo<IO>, RequestBody, TokioExecutor>,
+) -> Option<bool>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let takes = connection.is_extended_connect_protocol_enabled();
+    let is_known = takes || connection.current_max_send_streams() != UNHEARD_STREAMS;
+    is_known.then_some(takes)
 }

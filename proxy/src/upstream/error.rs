@@ -29,6 +29,9 @@ pub(crate) enum UpstreamError {
     /// What came back is not HTTP, or came to a sudden end.
     #[error("{0}")]
     Protocol(String),
+    /// gRPC needs HTTP/2, and the origin has none.
+    #[error("the origin speaks HTTP/1.1 only, and gRPC needs HTTP/2")]
+    OnlyHttp1,
     /// The client broke its own upload off.
     #[error("the request's body ended early")]
     Upload,
@@ -70,7 +73,7 @@ impl UpstreamError {
             }
             UpstreamError::Dial(_) => Reason::OriginConnect,
             UpstreamError::Tls(_) | UpstreamError::Unwelcome(_) => Reason::OriginTls,
-            UpstreamError::Protocol(_) => Reason::OriginProtocol,
+            UpstreamError::Protocol(_) | UpstreamError::OnlyHttp1 => Reason::OriginProtocol,
             UpstreamError::Upload => Reason::MalformedRequest,
             UpstreamError::Timeout(_) => Reason::OriginTimeout,
         }
@@ -107,6 +110,9 @@ impl UpstreamError {
             UpstreamError::Tls(TlsError::Timeout(_) | TlsError::Name { .. })
             | UpstreamError::Timeout(_)
             | UpstreamError::Upload => self.to_string(),
+            UpstreamError::OnlyHttp1 => {
+                format!("{host} port {port} speaks HTTP/1.1 only, and gRPC needs HTTP/2")
+            }
             UpstreamError::Protocol(what) => format!("{host} port {port} broke HTTP: {what}"),
         };
         Denial::new(self.reason(), message)

@@ -11,14 +11,18 @@ use http_body::Body;
 use outgate_policy::Scheme;
 
 use crate::exchange::body::RequestBody;
+use crate::exchange::handshake::Handshake;
+use crate::exchange::reply::Dialect;
 
 /// What the framing of a permitted request depends on.
 pub(crate) struct Framing {
     /// The destination, without its scheme's default port.
     pub(crate) authority: HeaderValue,
     pub(crate) scheme: Scheme,
-    /// It asks to be upgraded to a WebSocket.
-    pub(crate) websocket: bool,
+    /// It asks for a WebSocket.
+    pub(crate) websocket: Option<Handshake>,
+    /// Its client speaks gRPC, or plain HTTP.
+    pub(crate) dialect: Dialect,
     /// Its client takes trailers.
     pub(crate) trailers: bool,
     /// Its client speaks HTTP/2.
@@ -40,9 +44,9 @@ impl Framing {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
             headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
         }
-        if self.websocket {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        if let Some(websocket) = &self.websocket {
+            websocket.ask_http1(headers);
+            *request.method_mut() = Method::GET;
         }
         request
     }
@@ -63,7 +67,13 @@ impl Framing {
         *request.uri_mut() = Uri::from_parts(uri).expect("scheme, authority and path are there");
         let exact = request.body().size_hint().exact();
         let headers = request.headers_mut();
-        for name in [header::HOST, header::CONNECTION, header::TRANSFER_ENCODING, header::EXPECT] {
+        for name in [
+            header::HOST,
+            header::CONNECTION,
+            header::UPGRADE,
+            header::TRANSFER_ENCODING,
+            header::EXPECT,
+        ] {
             headers.remove(name);
         }
         if let Some(length) = exact.filter(|length| *length > 0) {
@@ -71,6 +81,9 @@ impl Framing {
         }
         if self.trailers {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        }
+        if let Some(websocket) = &self.websocket {
+            websocket.ask_http2(&mut request);
         }
         request
     }

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -19,6 +19,9 @@ use super::reach::Peer;
 use crate::exchange::body::RequestBody;
 use crate::exchange::expect::Release;
 use crate::exchange::interim::Interim;
+
+/// How often a fresh connection is looked at for its first SETTINGS: they come within a round trip.
+const SETTINGS_LOOK: Duration = Duration::from_millis(2);
 
 /// The right to send one request.
 pub(crate) enum Lease {
@@ -38,13 +41,18 @@ pub(crate) struct Shared {
     sender: http2::SendRequest<RequestBody>,
     task: AbortHandle,
     peer: Peer,
-    room: Room,
+    said: Said,
     leases: AtomicUsize,
     used: Mutex<Instant>,
 }
 
-/// Says how many streams the origin takes at a time, by its last SETTINGS.
-pub(super) type Room = Box<dyn Fn() -> usize + Send + Sync>;
+/// What the origin's SETTINGS say; asked anew each time, for they may change.
+pub(super) struct Said {
+    /// How many streams it takes at a time.
+    pub(super) room: Box<dyn Fn() -> usize + Send + Sync>,
+    /// Whether it takes WebSockets (RFC 8441 §3), once it has said anything.
+    pub(super) websockets: Box<dyn Fn() -> Option<bool> + Send + Sync>,
+}
 
 /// Room for one exchange on a shared connection.
 pub(crate) struct SharedLease(Arc<Shared>);
@@ -96,8 +104,9 @@ impl Lease {
     }
 
     /// The connection was upgraded: its task ends by itself once it has handed the socket over.
-    pub(crate) fn upgraded(self) {
-        if let Lease::Exclusive(mut connection, _) = self {
+    /// The lease is kept for as long as the other protocol is spoken.
+    pub(crate) fn upgraded(&mut self) {
+        if let Lease::Exclusive(connection, _) = self {
             connection.task = None;
         }
     }
@@ -141,10 +150,10 @@ impl Shared {
         sender: http2::SendRequest<RequestBody>,
         task: AbortHandle,
         peer: Peer,
-        room: Room,
+        said: Said,
     ) -> Shared {
         let used = Mutex::new(Instant::now());
-        Shared { sender, task, peer, room, leases: AtomicUsize::new(0), used }
+        Shared { sender, task, peer, said, leases: AtomicUsize::new(0), used }
     }
 
     pub(super) fn peer(&self) -> Peer {
@@ -158,7 +167,7 @@ impl Shared {
     /// Whether one more exchange fits, by our bound and by the origin's.
     pub(super) fn has_room(&self, most: usize) -> bool {
         let leases = self.leases.load(Ordering::Relaxed);
-        leases < most && leases < (self.room)()
+        leases < most && leases < (self.said.room)()
     }
 
     /// Since when nobody has used it, if nobody does.
@@ -176,6 +185,22 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+impl SharedLease {
+    /// Whether the origin takes WebSockets here; one that does not say so within `wait` does not.
+    pub(super) async fn takes_websockets(&self, wait: Duration) -> bool {
+        let said = async {
+            loop {
+                match (self.0.said.websockets)() {
+                    Some(takes) => return takes,
+                    // hyper tells nobody when SETTINGS come.
+                    None => tokio::time::sleep(SETTINGS_LOOK).await,
+                }
+            }
+        };
+        tokio::time::timeout(wait, said).await.unwrap_or(false)
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Origin {
 /// What is offered to an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Offer {
-    /// HTTP/1.1 alone: plain origins of HTTP/1.1 clients, and WebSockets.
+    /// HTTP/1.1 alone: plain origins of HTTP/1.1 clients, and most WebSockets.
     Http1,
     /// HTTP/2 with prior knowledge: plain origins of clients that speak it so themselves.
     Http2,

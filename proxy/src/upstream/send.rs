@@ -13,9 +13,11 @@ use super::frame::Framing;
 use super::lease::{Lease, SendError};
 use super::pool::{Offer, Origin};
 use super::profile::OriginClient;
+use super::websocket;
 use crate::audit::{Milestone, Record};
 use crate::exchange::body::{Progress, RequestBody};
 use crate::exchange::expect::Release;
+use crate::exchange::reply::Dialect;
 use crate::gateway::Gateway;
 use crate::snapshot::{Environment, Snapshot};
 
@@ -36,20 +38,30 @@ pub(crate) async fn send(
     release: Option<&Release>,
     record: &mut Record,
 ) -> Result<(Response<Incoming>, Lease), UpstreamError> {
-    let origin = route.origin();
+    let origin = route.origin(route.offer(route.framing.by_http2));
     let upload = request.body().progress();
     let mut pooled = true;
     loop {
-        let reused = match pooled {
-            true => route.environment.pool.take(&origin, &route.snapshot.addresses).await,
-            false => None,
-        };
-        pooled = reused.is_some();
-        let mut lease = match reused {
-            Some(lease) => lease,
-            // Boxed: a handshake's state is large, and most requests need none.
-            None => Box::pin(connect(gateway, route, origin.clone(), record)).await?,
-        };
+        let mut lease;
+        if let Some(handshake) = &route.framing.websocket {
+            let leasing = websocket::lease(gateway, route, handshake, pooled, record);
+            (lease, pooled) = Box::pin(leasing).await?;
+        } else {
+            let reused = match pooled {
+                true => route.environment.pool.take(&origin, &route.snapshot.addresses).await,
+                false => None,
+            };
+            pooled = reused.is_some();
+            lease = match reused {
+                Some(lease) => lease,
+                // Boxed: a handshake's state is large, and most requests need none.
+                None => Box::pin(connect(gateway, route, origin.clone(), record)).await?,
+            };
+        }
+        if route.framing.dialect == Dialect::Grpc && matches!(lease, Lease::Exclusive(..)) {
+            route.environment.pool.give_back(lease);
+            return Err(UpstreamError::OnlyHttp1);
+        }
         record.dialled(lease.peer());
         let spare = if pooled { copy_if_harmless(&request) } else { None };
         let sent = tokio::select! {
@@ -81,15 +93,19 @@ pub(crate) async fn send(
 }
 
 impl Route<'_> {
-    fn origin(&self) -> Origin {
-        let Framing { scheme, websocket, by_http2, .. } = *self.framing;
-        let offer = match scheme {
-            Scheme::Https if !websocket => Offer::Either,
-            Scheme::Http if by_http2 => Offer::Http2,
-            Scheme::Http | Scheme::Https => Offer::Http1,
-        };
+    pub(super) fn origin(&self, offer: Offer) -> Origin {
+        let scheme = self.framing.scheme;
         let profile = self.profile.id_for(scheme);
         Origin { scheme, destination: self.destination.clone(), offer, profile }
+    }
+
+    /// What is offered where HTTP/2 would do: in clear text it needs to be known.
+    pub(super) fn offer(&self, known_http2: bool) -> Offer {
+        match self.framing.scheme {
+            Scheme::Https => Offer::Either,
+            Scheme::Http if known_http2 => Offer::Http2,
+            Scheme::Http => Offer::Http1,
+        }
     }
 }
 

@@ -27,6 +27,16 @@ pub(crate) enum TlsError {
     Refused { class: &'static str, error: io::Error },
 }
 
+impl TlsError {
+    /// Whether the origin speaks none of the protocols that it was offered (RFC 7301 §3.2).
+    pub(super) fn is_other_protocol(&self) -> bool {
+        let TlsError::Refused { error, .. } = self else { return false };
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+        let alert = rustls::AlertDescription::NoApplicationProtocol;
+        matches!(cause, Some(rustls::Error::AlertReceived(received)) if *received == alert)
+    }
+}
+
 /// A verified session with `host` over `stream`.
 pub(super) async fn secure<IO: AsyncRead + AsyncWrite + Unpin>(
     stream: IO,

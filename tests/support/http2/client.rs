@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::{self, SendRequest};
+use h2::ext::Protocol;
 use h2::{Error, PingPong};
 use http::Request;
 use rustls_pki_types::ServerName;
@@ -19,7 +20,7 @@ use super::exchange::{Answer, Exchange};
 use super::{Background, wait, within};
 use crate::client::Hello;
 use crate::gateway::Gateway;
-use crate::wait::SOON;
+use crate::wait::{SOON, wait_until};
 
 /// A connection through a tunnel, about to be made.
 pub struct Builder {
@@ -124,6 +125,26 @@ impl Http2Client {
     /// When the path is none.
     pub fn request(&self, method: &str, path: &str) -> http::request::Builder {
         Request::builder().method(method).uri(format!("{}{path}", self.origin))
+    }
+
+    /// CONNECT for another protocol, such as `websocket` (RFC 8441 §4), once the gateway has said that
+    /// it takes that.
+    ///
+    /// # Panics
+    /// When it does not say so.
+    pub fn connect_for(&self, protocol: &'static str, path: &str) -> http::request::Builder {
+        let takes = || self.sender.is_extended_connect_protocol_enabled();
+        assert!(wait_until(SOON, takes), "extended CONNECT is not offered");
+        self.request("CONNECT", path).extension(Protocol::from_static(protocol))
+    }
+
+    /// A stream that asks for a WebSocket.
+    ///
+    /// # Panics
+    /// As [`Http2Client::connect_for`].
+    pub fn open_websocket(&self, path: &str) -> Exchange {
+        let asked = self.connect_for("websocket", path);
+        self.open(asked.header("sec-websocket-version", "13"))
     }
 
     /// The answer to a GET.

@@ -52,6 +52,8 @@ pub struct Http2Request {
     pub connection: usize,
     /// `:method`.
     pub method: String,
+    /// `:protocol`, of a CONNECT for another protocol.
+    pub protocol: Option<String>,
     /// `:scheme`.
     pub scheme: Option<String>,
     /// `:authority`.
@@ -238,6 +240,14 @@ impl Http2Builder {
     pub fn settings(mut self, change: impl FnOnce(&mut server::Builder)) -> Self {
         change(&mut self.settings);
         self
+    }
+
+    /// Takes CONNECT for WebSockets (RFC 8441 §3).
+    #[must_use]
+    pub fn takes_websockets(self) -> Self {
+        self.settings(|settings| {
+            settings.enable_connect_protocol();
+        })
     }
 
     /// Does this with each stream.

@@ -6,6 +6,7 @@ use http::{HeaderValue, Method, Uri, Version};
 use outgate_policy::{Authority, Denial, Destination, Reason, Scheme};
 
 use super::{TunnelTarget, host};
+use crate::exchange::handshake;
 
 pub(super) fn forward_target(
     uri: &Uri,
@@ -67,7 +68,9 @@ pub(crate) fn named(parts: &Parts, presumed: &TunnelTarget) -> Result<Destinatio
     let by_host = || host(&parts.headers, Version::HTTP_10);
     let authority = match parts.uri.authority() {
         // It is refused, whatever it names.
-        _ if parts.method == Method::CONNECT => return Ok(presumed.destination.clone()),
+        _ if parts.method == Method::CONNECT && !handshake::is_extended(parts) => {
+            return Ok(presumed.destination.clone());
+        }
         Some(authority) => authority.as_str().as_bytes(),
         None => match by_host()? {
             Some(host) => host.as_bytes(),

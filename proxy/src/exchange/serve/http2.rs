@@ -133,6 +133,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         )
         .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(u32::try_from(limits.request_head_bytes).unwrap_or(u32::MAX))
+        .enable_connect_protocol()
         .max_pending_accept_reset_streams(PENDING_RESETS)
         .max_local_error_reset_streams(FAULTY_STREAMS)
         .keep_alive_interval(HTTP2_PING)

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::ext::Protocol;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::request::Parts;
@@ -138,6 +139,19 @@ impl Stream {
         reason
     }
 
+    /// Agrees to a WebSocket, with these fields besides, and gives every byte that follows back. What
+    /// is no WebSocket is answered by 400.
+    pub fn echo_websocket(&mut self, headers: &[(&'static str, &str)]) {
+        if self.request().protocol.as_deref() != Some("websocket") {
+            return self.respond_only(400, &[]);
+        }
+        self.respond(200, headers);
+        while let Some(piece) = self.data() {
+            self.send(piece);
+        }
+        self.finish();
+    }
+
     /// Does nothing for a while.
     pub fn pause(&self, time: Duration) {
         thread::sleep(time);
@@ -168,6 +182,7 @@ pub(super) fn request(connection: usize, head: &Parts) -> Http2Request {
     Http2Request {
         connection,
         method: head.method.to_string(),
+        protocol: head.extensions.get::<Protocol>().map(|protocol| protocol.as_str().to_owned()),
         scheme: head.uri.scheme_str().map(str::to_owned),
         authority: head.uri.authority().map(ToString::to_string),
         path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
