@@ -93,9 +93,10 @@ impl<'a> Scene<'a> {
     /// Caches and settings that a client leaves outlive it.
     fn assert_keeps_no_secret(&self, home: &Path) {
         let mut grep = Command::new("grep");
-        grep.args(["-rlF", &self.offer.secret["Bearer ".len()..]]).arg(home);
+        grep.args(["-rlsF", &self.offer.secret["Bearer ".len()..]]).arg(home);
         let found = run(&mut grep, b"", SOON);
-        assert_eq!((found.code(), found.text()), (1, String::new()), "{}", self.client.name);
+        // Not by its code: what a client has left running may remove a file while it is looked at.
+        assert_eq!(found.text(), "", "{}", self.client.name);
     }
 
     /// In a sandbox, with nothing configured that has to do with outgate.

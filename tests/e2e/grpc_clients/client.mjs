@@ -80,9 +80,9 @@ assert.ok(remaining > 4 && remaining <= 7, String(remaining));
 await refused(name, "Slow", status.DEADLINE_EXCEEDED, [], soon(500));
 await refused(name, "Fails", status.OUT_OF_RANGE, ["by the server itself: 100 %"]);
 
-const forbidden = ["path_not_allowed", name];
+const forbidden = ["denied_by_entry", name];
 const error = await refused(name, "Forbidden", status.PERMISSION_DENIED, forbidden);
-assert.deepEqual(error.metadata.get("outgate-reason"), ["path_not_allowed"]);
+assert.deepEqual(error.metadata.get("outgate-reason"), ["denied_by_entry"]);
 await refused(down, "Unary", status.UNAVAILABLE, ["origin_connect", down]);
 if (way === "sandbox") {
   await refused(denied, "Unary", status.PERMISSION_DENIED, ["domain_not_allowed", denied]);

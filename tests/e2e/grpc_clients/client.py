@@ -78,8 +78,8 @@ refused(NAME, "Slow", grpc.StatusCode.DEADLINE_EXCEEDED, timeout=0.5)
 equal(time.monotonic() - begun < 3, True)
 refused(NAME, "Fails", grpc.StatusCode.OUT_OF_RANGE, "by the server itself: 100 %")
 
-error = refused(NAME, "Forbidden", grpc.StatusCode.PERMISSION_DENIED, "path_not_allowed", NAME)
-equal(dict(error.trailing_metadata() or error.initial_metadata())["outgate-reason"], "path_not_allowed")
+error = refused(NAME, "Forbidden", grpc.StatusCode.PERMISSION_DENIED, "denied_by_entry", NAME)
+equal(dict(error.trailing_metadata() or error.initial_metadata())["outgate-reason"], "denied_by_entry")
 refused(DOWN, "Unary", grpc.StatusCode.UNAVAILABLE, "origin_connect", DOWN)
 if WAY == "sandbox":
     refused(DENIED, "Unary", grpc.StatusCode.PERMISSION_DENIED, "domain_not_allowed", DENIED)

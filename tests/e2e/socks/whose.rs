@@ -157,10 +157,9 @@ fn connections_have_a_bound_before_and_after_they_say_whose_they_are() {
         let silent = wait_for(Duration::from_secs(5), greets).expect("its place is free again");
         assert_eq!(at(&gateway, 0).read_exact(2), [5, 255], "there is a stranger already");
         drop((known, silent));
-        let audit = gateway.wait_audit(2);
-        assert!(
-            audit[..2].iter().all(|line| line["reason"] == "too_many_connections"),
-            "{audit:#?}"
-        );
+        // One of e1, at least one stranger, and the two that were let in.
+        let audit = gateway.wait_audit(4);
+        let refused = audit.iter().filter(|line| line["reason"] == "too_many_connections");
+        assert!(refused.count() >= 2, "{audit:#?}");
     });
 }

@@ -96,11 +96,8 @@ fn an_address_that_stands_for_no_name_is_refused() {
 fn the_gateways_own_port_leads_nowhere() {
     isolated(|| {
         let scene = Scene::new(&json!({}));
-        let descriptors = scene.gateway.descriptors();
         let dialled = network::connection_attempts();
-        for (number, address) in
-            ["10.20.1.1:443", "11.22.33.1:443", "127.0.0.1:443", "10.20.1.1:80"].iter().enumerate()
-        {
+        let refuse = |address: &str, line: usize, reason: &str| {
             // The sandbox's own loopback is not the gateway's.
             let mut client = match address.starts_with("127.") {
                 true => RawClient::connect(address.parse().expect("one"), scene.gateway.ca()),
@@ -109,12 +106,15 @@ fn the_gateways_own_port_leads_nowhere() {
             let pending = client.begin_tls(&Hello::to(API));
             client.send(&pending.client_hello);
             assert!(client.is_closed(), "{address}");
-            let line = scene.line(number + 1);
-            let reason =
-                if number == 2 { "proxy_authentication_required" } else { "address_not_allowed" };
+            let line = scene.line(line);
             assert_eq!((&line["kind"], &line["reason"]), (&json!("tunnel"), &json!(reason)));
-        }
-        // What it opened for the time of its start may have been open still.
+        };
+        refuse("10.20.1.1:443", 1, "address_not_allowed");
+        // What is opened for the first connection of all may stay.
+        let descriptors = scene.gateway.descriptors();
+        refuse("11.22.33.1:443", 2, "address_not_allowed");
+        refuse("127.0.0.1:443", 3, "proxy_authentication_required");
+        refuse("10.20.1.1:80", 4, "address_not_allowed");
         let closed = || scene.gateway.descriptors() <= descriptors;
         assert!(wait_until(Duration::from_secs(10), closed), "of a connection to itself");
         // That of this test from its own loopback.
