@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     EnvironmentVariable(Variable),
     Basic { username: String, password: Value },
     ApiKeyQuery { name: String, key: Value },
+    AwsSigV4(Box<AwsKey>),
+    GcpServiceAccount(Box<ServiceAccount>),
 }
 
 /// A refresh token and where it is turned into access tokens (RFC 6749 §6).
@@ -42,6 +44,22 @@ pub(crate) struct OAuth2 {
     pub(crate) client_secret: Value,
     pub(crate) refresh_token: Secret,
     pub(crate) token_url: TokenUrl,
+    pub(crate) scopes: Vec<String>,
+}
+
+/// A key pair of AWS.
+#[derive(Clone, Debug)]
+pub(crate) struct AwsKey {
+    pub(crate) access_key_id: String,
+    pub(crate) secret_access_key: Value,
+    /// Where the pair is a temporary one.
+    pub(crate) session_token: Option<Value>,
+}
+
+/// A key file of Google's, which is turned into access tokens (RFC 7523).
+#[derive(Clone, Debug)]
+pub(crate) struct ServiceAccount {
+    pub(crate) key_file: Value,
     pub(crate) scopes: Vec<String>,
 }
 
@@ -90,6 +108,8 @@ impl Credential {
             Kind::EnvironmentVariable(_) => "environment_variable",
             Kind::Basic { .. } => "basic",
             Kind::ApiKeyQuery { .. } => "api_key_query",
+            Kind::AwsSigV4(_) => "aws_sigv4",
+            Kind::GcpServiceAccount(_) => "gcp_service_account",
         }
     }
 
@@ -97,7 +117,10 @@ impl Credential {
     pub fn header(&self) -> Option<&HeaderName> {
         match &self.kind {
             Kind::BearerToken { header_name, .. } => Some(header_name),
-            Kind::OAuth2(_) | Kind::Basic { .. } => Some(&http::header::AUTHORIZATION),
+            Kind::OAuth2(_)
+            | Kind::Basic { .. }
+            | Kind::AwsSigV4(_)
+            | Kind::GcpServiceAccount(_) => Some(&http::header::AUTHORIZATION),
             Kind::EnvironmentVariable(_) | Kind::ApiKeyQuery { .. } => None,
         }
     }
@@ -112,26 +135,38 @@ impl Credential {
         matches!(&self.kind, Kind::EnvironmentVariable(variable) if variable.locations.body)
     }
 
-    /// The file that its value is read from, which no sandbox may see.
-    pub fn file(&self) -> Option<&Path> {
-        match self.value() {
-            Value::From(Source::File(path)) => Some(path),
+    /// The files that its values are read from, which no sandbox may see.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.values().filter_map(|value| match value {
+            Value::From(Source::File(path)) => Some(path.as_path()),
             Value::From(Source::Variable(_) | Source::Command(_)) | Value::Given(_) => None,
-        }
+        })
     }
 
-    /// Whether its value is read from the machine that the gateway runs on.
+    /// Whether a value of it is read from the machine that the gateway runs on.
     pub fn reads_this_machine(&self) -> bool {
-        matches!(self.value(), Value::From(_))
+        self.values().any(|value| matches!(value, Value::From(_)))
     }
 
+    /// The value that is the credential; others stand beside it.
     pub(crate) fn value(&self) -> &Value {
+        self.both_values().0
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Value> {
+        let (one, other) = self.both_values();
+        [one].into_iter().chain(other)
+    }
+
+    fn both_values(&self) -> (&Value, Option<&Value>) {
         match &self.kind {
-            Kind::BearerToken { token, .. } => token,
-            Kind::OAuth2(oauth2) => &oauth2.client_secret,
-            Kind::EnvironmentVariable(variable) => &variable.value,
-            Kind::Basic { password, .. } => password,
-            Kind::ApiKeyQuery { key, .. } => key,
+            Kind::BearerToken { token, .. } => (token, None),
+            Kind::OAuth2(oauth2) => (&oauth2.client_secret, None),
+            Kind::EnvironmentVariable(variable) => (&variable.value, None),
+            Kind::Basic { password, .. } => (password, None),
+            Kind::ApiKeyQuery { key, .. } => (key, None),
+            Kind::AwsSigV4(key) => (&key.secret_access_key, key.session_token.as_ref()),
+            Kind::GcpServiceAccount(account) => (&account.key_file, None),
         }
     }
 }

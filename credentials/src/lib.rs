@@ -22,6 +22,7 @@ mod query;
 mod registry;
 pub mod scrub;
 mod secret;
+mod sigv4;
 mod source;
 mod store;
 mod substitute;
@@ -37,6 +38,7 @@ pub use registry::{
     Replacement, Substituted, Summary, Used,
 };
 pub use secret::{Fit, Secret, SecretError};
+pub use sigv4::{Claim, Payload, Signer, Subject, Unsignable};
 pub use store::{
     Collection, CredentialStore, Expected, KeyError, LocalStore, Record, StoreError, StoreKey,
     Version,

@@ -8,11 +8,12 @@ use http::{HeaderName, HeaderValue};
 use outgate_policy::CredentialId;
 use zeroize::Zeroizing;
 
-use crate::credential::{Credential, Kind};
-use crate::oauth2::{Means, Minter, TokenError};
+use crate::credential::{AwsKey, Credential, Kind};
+use crate::oauth2::{AssertionGrant, Grant, Means, Minter, RefreshGrant, TokenError};
 use crate::query::escape;
 use crate::secret::{Fit, Secret, SecretError, header_value};
-use crate::source::{Reader, SourceError, Value};
+use crate::sigv4::Signer;
+use crate::source::{Held, Reader, SourceError, Value};
 use crate::store::Version;
 
 /// One stored credential, ready to be used. Another is made when its owner changes it.
@@ -34,6 +35,8 @@ pub(crate) enum Material {
     Query(Arc<str>, Secret),
     /// The value of a variable, for where its placeholder stands.
     Value(Secret),
+    /// What the whole request is signed with.
+    Signer(Signer),
 }
 
 /// Where it comes from.
@@ -42,6 +45,15 @@ enum Way {
     Given(Material),
     Read(Arc<Reader>),
     Minted(Arc<Minter>, Arc<Means>),
+    Signed(Box<KeyPair>),
+}
+
+/// The parts of a [`Signer`].
+#[derive(Debug)]
+struct KeyPair {
+    access_key_id: Arc<str>,
+    secret: Held,
+    session_token: Option<Held>,
 }
 
 /// Why a request that needs a credential is refused.
@@ -61,10 +73,16 @@ impl Live {
         version: Version,
         means: Arc<Means>,
     ) -> Result<Live, SecretError> {
-        let way = match (&credential.kind, credential.value()) {
-            (Kind::OAuth2(settings), _) => Way::Minted(Arc::new(Minter::new(settings)), means),
-            (kind, Value::Given(secret)) => Way::Given(material(kind, secret)?),
-            (kind, Value::From(source)) => Way::Read(Reader::new(source.clone(), fit(kind))),
+        let way = match &credential.kind {
+            Kind::OAuth2(settings) => minted(Grant::Refresh(RefreshGrant::new(settings)), means),
+            Kind::GcpServiceAccount(settings) => {
+                minted(Grant::Assertion(AssertionGrant::new(settings)), means)
+            }
+            Kind::AwsSigV4(key) => Way::Signed(Box::new(KeyPair::new(key))),
+            kind => match Held::new(credential.value(), fit(kind)) {
+                Held::Given(secret) => Way::Given(material(kind, &secret)?),
+                Held::Read(reader) => Way::Read(reader),
+            },
         };
         Ok(Live { credential, version, created: 0, updated: 0, way })
     }
@@ -93,6 +111,7 @@ impl Live {
                 let header = minter.token(means).await?;
                 Ok(Material::Header(http::header::AUTHORIZATION, header))
             }
+            Way::Signed(pair) => Ok(Material::Signer(pair.now().await?)),
         }
     }
 
@@ -100,7 +119,7 @@ impl Live {
     pub(crate) async fn refused(&self, header: &HeaderValue) -> bool {
         match &self.way {
             Way::Minted(minter, _) => minter.refused(header).await,
-            Way::Given(_) | Way::Read(_) => false,
+            Way::Given(_) | Way::Read(_) | Way::Signed(_) => false,
         }
     }
 
@@ -108,9 +127,33 @@ impl Live {
     pub(crate) fn is_revoked(&self) -> bool {
         match &self.way {
             Way::Minted(minter, _) => minter.is_revoked(),
-            Way::Given(_) | Way::Read(_) => false,
+            Way::Given(_) | Way::Read(_) | Way::Signed(_) => false,
         }
     }
+}
+
+impl KeyPair {
+    fn new(key: &AwsKey) -> KeyPair {
+        let held = |value: &Value| Held::new(value, Fit::Header);
+        KeyPair {
+            access_key_id: Arc::from(key.access_key_id.as_str()),
+            secret: held(&key.secret_access_key),
+            session_token: key.session_token.as_ref().map(held),
+        }
+    }
+
+    async fn now(&self) -> Result<Signer, SourceError> {
+        let session_token = match &self.session_token {
+            Some(token) => Some(token.value().await?),
+            None => None,
+        };
+        let secret = self.secret.value().await?;
+        Ok(Signer { access_key_id: Arc::clone(&self.access_key_id), secret, session_token })
+    }
+}
+
+fn minted(grant: Grant, means: Arc<Means>) -> Way {
+    Way::Minted(Arc::new(Minter::new(grant)), means)
 }
 
 fn fit(kind: &Kind) -> Fit {
@@ -141,7 +184,10 @@ fn material(kind: &Kind, secret: &Secret) -> Result<Material, SecretError> {
             let pair = format!("{}={}", escape(name), *Zeroizing::new(escape(value)));
             Material::Query(Arc::from(name.as_str()), Secret::parse(pair, Fit::Header)?)
         }
-        Kind::EnvironmentVariable(_) | Kind::OAuth2(_) => Material::Value(secret.clone()),
+        Kind::EnvironmentVariable(_)
+        | Kind::OAuth2(_)
+        | Kind::AwsSigV4(_)
+        | Kind::GcpServiceAccount(_) => Material::Value(secret.clone()),
     })
 }
 

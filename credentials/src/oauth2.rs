@@ -1,12 +1,16 @@
-//! How does a refresh token become access tokens, early enough and one call at a time?
+//! How does a refresh token, or a service account's key, become access tokens, early enough and one
+//! call at a time?
 //!
 //! Every request that needs a token asks [`Minter::token`]. One of them makes the call, in a task of
 //! its own that goes on when its client leaves: an answer may carry a new refresh token, and the old
 //! one is worth nothing any more. The new one is on the disk before the access token is used.
 
 mod answer;
+mod assertion;
+mod refresh;
 mod turn;
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +23,10 @@ use zeroize::Zeroizing;
 
 pub(crate) use self::answer::{Granted, TokenError, read};
 pub use self::answer::{MAX_ANSWER, TokenAnswer};
+pub(crate) use self::assertion::{AssertionGrant, ServiceKey};
+pub(crate) use self::refresh::RefreshGrant;
 pub(crate) use self::turn::{Rotation, Turn};
-use self::turn::{Unsaved, in_force, save};
-use crate::credential::{OAuth2, TokenUrl};
-use crate::query::escape;
-use crate::secret::{Fit, Secret};
-use crate::source::{Reader, Value};
+use crate::credential::TokenUrl;
 
 /// One call, from the look-up of the endpoint's name to the last byte of its answer.
 const CALL: Duration = Duration::from_secs(15);
@@ -60,8 +62,8 @@ pub(crate) struct Means {
     pub(crate) rotation: Arc<dyn Rotation>,
 }
 
-impl std::fmt::Debug for Means {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Means {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Means")
     }
 }
@@ -69,18 +71,16 @@ impl std::fmt::Debug for Means {
 /// The access tokens of one credential.
 #[derive(Debug)]
 pub(crate) struct Minter {
-    client_id: String,
-    client_secret: ClientSecret,
-    token_url: TokenUrl,
-    scopes: Vec<String>,
+    grant: Grant,
     token: ArcSwapOption<Token>,
     flight: Mutex<Flight>,
 }
 
+/// What an access token is given for.
 #[derive(Debug)]
-enum ClientSecret {
-    Given(Secret),
-    Read(Arc<Reader>),
+pub(crate) enum Grant {
+    Refresh(RefreshGrant),
+    Assertion(AssertionGrant),
 }
 
 #[derive(Debug)]
@@ -105,21 +105,10 @@ struct Flight {
 }
 
 impl Minter {
-    pub(crate) fn new(settings: &OAuth2) -> Minter {
-        let OAuth2 { client_id, client_secret, token_url, scopes, .. } = settings;
+    pub(crate) fn new(grant: Grant) -> Minter {
         let flight =
             Flight { not_before: Instant::now(), failures: 0, failed: None, refused: false };
-        Minter {
-            client_id: client_id.clone(),
-            client_secret: match client_secret {
-                Value::Given(secret) => ClientSecret::Given(secret.clone()),
-                Value::From(source) => ClientSecret::Read(Reader::new(source.clone(), Fit::Text)),
-            },
-            token_url: token_url.clone(),
-            scopes: scopes.clone(),
-            token: ArcSwapOption::empty(),
-            flight: Mutex::new(flight),
-        }
+        Minter { grant, token: ArcSwapOption::empty(), flight: Mutex::new(flight) }
     }
 
     /// A header with a token that is good for a while.
@@ -161,9 +150,7 @@ impl Minter {
     /// The last call was answered by a no that stays.
     pub(crate) fn is_revoked(&self) -> bool {
         let flight = self.flight.try_lock();
-        flight.is_ok_and(|flight| {
-            flight.failed.as_ref().is_some_and(|failed| !failed.passes_by_itself())
-        })
+        flight.is_ok_and(|flight| flight.failed.as_ref().is_some_and(TokenError::is_final))
     }
 
     fn refresh(
@@ -198,7 +185,7 @@ impl Minter {
                 Ok(header)
             }
             Err(error) => {
-                tracing::warn!(url = %self.token_url, %error, "no access token");
+                tracing::warn!(url = %self.grant, %error, "no access token");
                 flight.failures = flight.failures.saturating_add(1);
                 let back_off = APART * 2u32.saturating_pow(flight.failures.min(7) - 1);
                 flight.not_before = after + back_off.min(LONGEST_BACK_OFF);
@@ -214,50 +201,34 @@ impl Minter {
         self.token.store(Some(Arc::new(Token { header, early, until, spared })));
     }
 
-    /// One call, and what it brought made durable.
     async fn call(&self, means: &Means) -> Result<Granted, TokenError> {
-        let turn = means.rotation.turn();
-        let mut unsaved = turn.lock().await;
-        save(&means.rotation, &mut unsaved).await?;
-        let used = in_force(&means.rotation).await?;
-        let secret = match &self.client_secret {
-            ClientSecret::Given(secret) => secret.clone(),
-            ClientSecret::Read(reader) => {
-                reader.value().await.map_err(|error| TokenError::NoSecret(error.to_string()))?
-            }
-        };
-        let form = self.form(&secret, &used);
-        let answer = timeout(CALL, means.transport.post(&self.token_url, form))
-            .await
-            .map_err(|_| TokenError::Late(CALL))?
-            .map_err(TokenError::Unreached)?;
-        let granted = read(&answer)?;
-        let new = granted.refresh_token.clone();
-        if let Some(new) = new.filter(|new| !new.is(used.reveal().as_bytes())) {
-            *unsaved = Some(Unsaved { used, new });
-            save(&means.rotation, &mut unsaved).await?;
+        match &self.grant {
+            Grant::Refresh(grant) => grant.call(means).await,
+            Grant::Assertion(grant) => grant.call(means).await,
         }
-        Ok(granted)
     }
+}
 
-    /// RFC 6749 §6, the client's secret in the form (§2.3.1).
-    fn form(&self, secret: &Secret, refresh_token: &Secret) -> Zeroizing<String> {
-        let mut form = Zeroizing::new(String::with_capacity(4096));
-        form.push_str("grant_type=refresh_token");
-        let scopes = self.scopes.join(" ");
-        for (name, value) in [
-            ("client_id", self.client_id.as_str()),
-            ("client_secret", secret.reveal()),
-            ("refresh_token", refresh_token.reveal()),
-            ("scope", &scopes),
-        ] {
-            if !value.is_empty() {
-                let value = Zeroizing::new(escape(value));
-                form.extend(["&", name, "=", &value]);
-            }
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Grant::Refresh(grant) => grant.token_url.fmt(f),
+            Grant::Assertion(_) => f.write_str("the token_uri of the key file"),
         }
-        form
     }
+}
+
+/// Posts a form, and reads what comes back in time.
+async fn ask(
+    means: &Means,
+    url: &TokenUrl,
+    form: Zeroizing<String>,
+) -> Result<Granted, TokenError> {
+    let answer = timeout(CALL, means.transport.post(url, form))
+        .await
+        .map_err(|_| TokenError::Late(CALL))?
+        .map_err(TokenError::Unreached)?;
+    read(&answer)
 }
 
 #[cfg(test)]

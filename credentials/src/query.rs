@@ -24,8 +24,13 @@ pub(crate) fn with(target: &PathAndQuery, name: &str, pair: &str) -> PathAndQuer
 
 /// Everything but what no reader of a query takes for anything else (RFC 3986 §2.3) as `%XX`.
 pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
+    escape_bytes(text.as_bytes())
+}
+
+/// The same of bytes that may be no text.
+pub(crate) fn escape_bytes(bytes: &[u8]) -> String {
+    let mut escaped = String::with_capacity(bytes.len());
+    for &byte in bytes {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
                 escaped.push(char::from(byte));
@@ -40,7 +45,8 @@ fn digit(half: u8) -> char {
     char::from(b"0123456789ABCDEF"[usize::from(half)])
 }
 
-fn has(query: &str, name: &str) -> bool {
+/// Whether a query has a parameter of this decoded name.
+pub(crate) fn has(query: &str, name: &str) -> bool {
     query.split('&').any(|pair| is_named(pair, name))
 }
 
@@ -49,29 +55,40 @@ fn kept(query: &str, name: &str) -> String {
     kept.join("&")
 }
 
-/// As forms read it: `+` is a blank, `%XX` a byte, and a `%` without two digits is itself.
 fn is_named(pair: &str, name: &str) -> bool {
-    let key = pair.split('=').next().unwrap_or_default().as_bytes();
-    let mut wanted = name.bytes();
-    let mut at = 0;
-    while at < key.len() {
-        let pair = key.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
-        let escaped = pair.filter(|_| key[at] == b'%').and_then(|pair| {
+    let key = pair.split('=').next().unwrap_or_default();
+    Decoding { text: key.as_bytes(), plus_is_blank: true }.eq(name.bytes())
+}
+
+/// The bytes of a percent-encoded text; in forms `+` is a blank.
+pub(crate) fn decoded(text: &str, plus_is_blank: bool) -> Vec<u8> {
+    Decoding { text: text.as_bytes(), plus_is_blank }.collect()
+}
+
+/// `%XX` is a byte, and a `%` without two digits is itself.
+struct Decoding<'a> {
+    text: &'a [u8],
+    plus_is_blank: bool,
+}
+
+impl Iterator for Decoding<'_> {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        let (&first, rest) = self.text.split_first()?;
+        let pair = rest.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
+        let escaped = pair.filter(|_| first == b'%').and_then(|pair| {
             // `from_str_radix` takes a sign.
             pair.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
             u8::from_str_radix(pair, 16).ok()
         });
-        let byte = match (escaped, key[at]) {
-            (Some(byte), _) => byte,
-            (None, b'+') => b' ',
-            (None, byte) => byte,
-        };
-        at += if escaped.is_some() { 3 } else { 1 };
-        if wanted.next() != Some(byte) {
-            return false;
+        self.text = if escaped.is_some() { &rest[2..] } else { rest };
+        match (escaped, first) {
+            (Some(byte), _) => Some(byte),
+            (None, b'+') if self.plus_is_blank => Some(b' '),
+            (None, byte) => Some(byte),
         }
     }
-    wanted.next().is_none()
 }
 
 fn joined(path: &str, query: &str) -> PathAndQuery {

@@ -36,6 +36,7 @@ use crate::live::{Live, Material};
 use crate::oauth2::{Answering, TokenTransport, Turn};
 use crate::query;
 use crate::secret::Secret;
+use crate::sigv4::Signer;
 use crate::store::{CredentialStore, StoreError, Version};
 
 /// What another process changes is in force within this: well within the second that SPEC 2 gives.
@@ -64,6 +65,8 @@ pub enum Carrier {
     Header(HeaderName, HeaderValue),
     /// Into the query.
     Query(Parameter),
+    /// Into a signature over the whole request.
+    Signature(Signer),
 }
 
 /// One parameter of a query, with its value.
@@ -172,7 +175,7 @@ impl Credentials {
     /// Every file that a value is read from: no sandbox may see them.
     pub fn files(&self) -> Vec<std::path::PathBuf> {
         let table = self.0.table.load();
-        table.live.values().filter_map(|live| live.credential.file().map(Into::into)).collect()
+        table.live.values().flat_map(|live| live.credential.files()).map(Into::into).collect()
     }
 
     /// What the credentials of an entry put on a request, in their order.
@@ -183,6 +186,7 @@ impl Credentials {
             let carrier = match self.material(&live).await? {
                 Material::Header(name, value) => Carrier::Header(name, value),
                 Material::Query(name, pair) => Carrier::Query(Parameter { name, pair }),
+                Material::Signer(signer) => Carrier::Signature(signer),
                 Material::Value(_) => return Err(Refused(id, Why::Variable).denial()),
             };
             applied.push(Applied { used: (id.clone(), live.version), carrier });

@@ -46,6 +46,13 @@ pub(crate) enum Source {
     Command(Vec<String>),
 }
 
+/// A value that is there, or read when it is needed.
+#[derive(Debug)]
+pub(crate) enum Held {
+    Given(Secret),
+    Read(Arc<Reader>),
+}
+
 /// Why a value could not be read. Neither output nor arguments are in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SourceError {
@@ -88,6 +95,23 @@ struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
     changed: (i64, i64),
+}
+
+impl Held {
+    pub(crate) fn new(value: &Value, fit: Fit) -> Held {
+        match value {
+            Value::Given(secret) => Held::Given(secret.clone()),
+            Value::From(source) => Held::Read(Reader::new(source.clone(), fit)),
+        }
+    }
+
+    /// The value as it is now.
+    pub(crate) async fn value(&self) -> Result<Secret, SourceError> {
+        match self {
+            Held::Given(secret) => Ok(secret.clone()),
+            Held::Read(reader) => reader.value().await,
+        }
+    }
 }
 
 impl Reader {

@@ -216,7 +216,8 @@ pub(crate) enum CredentialsCommand {
     Create {
         /// What entries and variables will call it.
         id: String,
-        /// bearer_token, oauth2, environment_variable, basic or api_key_query.
+        /// bearer_token, oauth2, environment_variable, basic, api_key_query, aws_sigv4 or
+        /// gcp_service_account.
         #[arg(long = "type", value_name = "TYPE")]
         kind: String,
         #[command(flatten)]
@@ -259,7 +260,7 @@ pub(crate) struct FieldArgs {
     #[arg(long = "set", value_name = "FIELD=VALUE")]
     pub(crate) fields: Vec<String>,
     /// Read the value from this file instead of stdin; of oauth2, client_secret and refresh_token
-    /// on a line each.
+    /// on a line each, of aws_sigv4, secret_access_key and, if there is one, session_token.
     #[arg(long, value_name = "FILE")]
     pub(crate) value_file: Option<PathBuf>,
 }

@@ -160,7 +160,7 @@ reasons! {
     ProtocolNotAllowed "protocol_not_allowed"
         403 PERMISSION_DENIED "The bytes are neither TLS nor HTTP, and no entry allows anything else."
     MalformedRequest "malformed_request"
-        400 INVALID_ARGUMENT "The request is not valid HTTP, or could be read in two ways."
+        400 INVALID_ARGUMENT "The request is not valid HTTP, could be read in two ways, or can't be signed anew."
     MalformedHost "malformed_host"
         400 INVALID_ARGUMENT "The host is not a valid name or address."
     MalformedPort "malformed_port"

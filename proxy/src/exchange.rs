@@ -1,7 +1,8 @@
 //! How does one request become one answer?
 //!
 //! `serve` reads requests off a client connection; `head` reconciles what each says about where it
-//! goes; the gate permits it; `substitution` puts values into its body; `inject` is the last to touch it; `upstream` sends it; `forward`
+//! goes; the gate permits it; `substitution` puts values into its body; `sign` signs it where that
+//! has to be; `inject` is the last to touch it; `upstream` sends it; `forward`
 //! streams the answer back. `reply` is what the client reads instead where it is refused.
 
 pub(crate) mod body;
@@ -20,6 +21,7 @@ pub(crate) mod reply;
 pub(crate) mod run;
 mod scrubbed;
 pub(crate) mod serve;
+pub(crate) mod sign;
 mod substitution;
 pub(crate) mod switched;
 mod upgrade;

@@ -7,6 +7,7 @@
 mod asked;
 mod equip;
 mod judge;
+mod sign;
 mod way_back;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use smallvec::SmallVec;
 pub(crate) use self::asked::{Asked, revoked};
 pub(crate) use self::equip::equip;
 pub(crate) use self::judge::Judge;
+use self::sign::Signing;
 pub(crate) use self::way_back::WayBack;
 use crate::audit::Record;
 use crate::exchange::RequestHead;
@@ -60,6 +62,8 @@ pub(crate) struct RequestPermit {
     verdict: RequestVerdict,
     applied: SmallVec<[Applied; 1]>,
     used: Used,
+    /// What it has to be signed with before it is sent.
+    signing: Option<Box<Signing>>,
     /// What must not come back, where its entries say so.
     sought: Option<Box<Sought>>,
 }
@@ -98,6 +102,7 @@ pub(crate) fn permit(
         verdict,
         applied: SmallVec::new(),
         used: Used::new(),
+        signing: None,
         sought: None,
     })
 }
@@ -254,6 +259,7 @@ impl RequestPermit {
 
     /// The head, the rules it was judged by, and what is to be injected.
     pub(crate) fn into_parts(self) -> (RequestHead, Arc<Snapshot>, Vec<(HeaderName, HeaderValue)>) {
+        debug_assert!(self.signing.is_none(), "it is signed before it is sent");
         (self.head, self.snapshot, self.verdict.headers)
     }
 }

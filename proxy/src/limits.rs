@@ -81,6 +81,13 @@ pub struct Limits {
     /// HTTP/2 streams of one connection at a time, on either leg.
     #[serde(deserialize_with = "positive")]
     pub streams: usize,
+    /// The body of a request that `aws_sigv4` has to hash before it is sent: above it clients send in
+    /// parts, or say the hash themselves.
+    #[serde(deserialize_with = "positive")]
+    pub hashed_body: usize,
+    /// All such bodies of one environment at a time: what more there is waits.
+    #[serde(deserialize_with = "positive")]
+    pub hashed_bodies: usize,
     /// Unused upstream connections kept for one environment.
     pub idle_upstream: usize,
     /// One look-up of a name, with all its retries.
@@ -126,6 +133,8 @@ impl Default for Limits {
             connections: 4096,
             strangers: 1024,
             streams: 100,
+            hashed_body: 64 << 20,
+            hashed_bodies: 256 << 20,
             idle_upstream: 256,
             dns: Duration::from_secs(5),
             audit_wait: Duration::from_secs(1),

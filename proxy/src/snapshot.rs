@@ -14,6 +14,7 @@ use outgate_policy::{AddressRules, Denial, EnvironmentId, Policy, Reason};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::budget::Budget;
+use crate::exchange::sign::ROOM_UNIT;
 use crate::limits::Limits;
 use crate::names::Names;
 use crate::upstream::{OriginClient, Pool, Profiles};
@@ -49,6 +50,8 @@ pub struct Environment {
     pub(crate) body_room: Arc<Semaphore>,
     /// Handshakes completed only to say why a name is refused.
     pub(crate) refused_handshakes: Budget,
+    /// Room for bodies that are hashed before they are sent, in units of [`ROOM_UNIT`].
+    pub(crate) hashed_bodies: Arc<Semaphore>,
 }
 
 impl Environment {
@@ -74,6 +77,7 @@ impl Environment {
                 limits.body_buffers_bytes.min(Semaphore::MAX_PERMITS),
             )),
             refused_handshakes: Budget::new(limits.refused_handshakes_per_second),
+            hashed_bodies: Arc::new(Semaphore::new(room_for_bodies(limits))),
         })
     }
 
@@ -145,4 +149,9 @@ impl Environment {
             )
         })
     }
+}
+
+/// At least one of the largest fits, or it would wait for ever.
+fn room_for_bodies(limits: &Limits) -> usize {
+    limits.hashed_bodies.max(limits.hashed_body).div_ceil(ROOM_UNIT).min(Semaphore::MAX_PERMITS)
 }

@@ -76,8 +76,10 @@ pub(super) fn value(
     }
 }
 
+/// Where a value may be read from instead of being there itself.
+pub(super) const SOURCES: [&str; 3] = ["from_file", "from_env", "from_command"];
+
 fn source(document: &Document, place: &Place<'_>, report: &mut Report) -> Option<Source> {
-    const SOURCES: [&str; 3] = ["from_file", "from_env", "from_command"];
     let object = Object::read(document, place, report)?;
     object.refuse_unknown(&SOURCES, report);
     let mut named = SOURCES.iter().filter(|name| object.get(name).is_some());

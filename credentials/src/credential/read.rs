@@ -1,5 +1,7 @@
 //! How is a credential read from JSON? Every problem is said, with the field and without the value.
 
+mod cloud;
+
 use outgate_policy::{
     Authority, CredentialId, Document, HostPattern, Object, Place, Problems, Report,
     injectable_name,
@@ -11,7 +13,7 @@ use crate::secret::{self, Fit};
 use crate::source::Value;
 
 /// The types, and the fields of each beside `id` and `type`.
-const TYPES: [(&str, &[&str]); 5] = [
+const TYPES: [(&str, &[&str]); 7] = [
     ("bearer_token", &["token", "header_name", "prefix"]),
     ("oauth2", &["client_id", "client_secret", "refresh_token", "token_url", "scopes"]),
     (
@@ -20,8 +22,9 @@ const TYPES: [(&str, &[&str]); 5] = [
     ),
     ("basic", &["username", "password"]),
     ("api_key_query", &["name", "key"]),
+    ("aws_sigv4", &["access_key_id", "secret_access_key", "session_token"]),
+    ("gcp_service_account", &["key_file_json", "scopes"]),
 ];
-const NOT_SUPPORTED_YET: [&str; 2] = ["aws_sigv4", "gcp_service_account"];
 /// Long enough for the prefixes of known tokens (`github_pat_`), short enough for a header.
 const MAX_PREFIX: usize = 32;
 
@@ -66,6 +69,8 @@ fn read(document: &Document, id: Option<&CredentialId>, report: &mut Report) -> 
         "oauth2" => oauth2(&object, report).map(|oauth2| Kind::OAuth2(Box::new(oauth2))),
         "environment_variable" => variable(&object, report).map(Kind::EnvironmentVariable),
         "basic" => basic(&object, report),
+        "aws_sigv4" => cloud::aws_key(&object, report),
+        "gcp_service_account" => cloud::service_account(&object, report),
         _ => api_key_query(&object, report),
     };
     Some(Credential { id: id?, kind: kind? })
@@ -98,13 +103,8 @@ fn read_type(
     if let Some(known) = TYPES.iter().find(|(name, _)| *name == said) {
         return Some(*known);
     }
-    let place = object.place.key("type");
-    if NOT_SUPPORTED_YET.contains(&said) {
-        report.problem(&place, format!("{said} is not supported yet"));
-    } else {
-        let names = TYPES.map(|(name, _)| name).join(", ");
-        report.problem(&place, format!("unknown; the types are {names}"));
-    }
+    let names = TYPES.map(|(name, _)| name).join(", ");
+    report.problem(&object.place.key("type"), format!("unknown; the types are {names}"));
     None
 }
 
@@ -148,14 +148,7 @@ fn oauth2(object: &Object<'_>, report: &mut Report) -> Option<OAuth2> {
             .map_err(|hint| report.problem(&object.place.key("token_url"), hint))
             .ok()
     });
-    let scopes = strings(object, "scopes", report, |text| {
-        // RFC 6749 §3.3.
-        let fits = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
-        match !text.is_empty() && text.len() <= MAX_WORD && text.bytes().all(fits) {
-            true => Ok(text.to_owned()),
-            false => Err("a scope is one word of visible ASCII".to_owned()),
-        }
-    });
+    let scopes = scopes(object, report);
     let Value::Given(refresh_token) = refresh_token? else { return None };
     Some(OAuth2 {
         client_id: client_id?,
@@ -163,6 +156,17 @@ fn oauth2(object: &Object<'_>, report: &mut Report) -> Option<OAuth2> {
         refresh_token,
         token_url: token_url?,
         scopes,
+    })
+}
+
+/// RFC 6749 §3.3.
+fn scopes(object: &Object<'_>, report: &mut Report) -> Vec<String> {
+    strings(object, "scopes", report, |text| {
+        let fits = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+        match !text.is_empty() && text.len() <= MAX_WORD && text.bytes().all(fits) {
+            true => Ok(text.to_owned()),
+            false => Err("a scope is one word of visible ASCII".to_owned()),
+        }
     })
 }
 
@@ -230,7 +234,7 @@ fn api_key_query(object: &Object<'_>, report: &mut Report) -> Option<Kind> {
 
 impl TokenUrl {
     /// Reads one. The hint quotes nothing: people paste URLs with passwords in them.
-    fn parse(text: &str) -> Result<TokenUrl, &'static str> {
+    pub(crate) fn parse(text: &str) -> Result<TokenUrl, &'static str> {
         let rest = text.strip_prefix("https://").ok_or("write an https:// URL")?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if text.contains(['?', '#', '@']) || text.len() > MAX_WORD {

@@ -47,7 +47,7 @@ pub(crate) enum TokenError {
     Refused { status: u16, code: &'static str },
     #[error("the token endpoint's answer can't be used: {0}")]
     Malformed(&'static str),
-    #[error("the client's secret can't be read: {0}")]
+    #[error("what is needed to ask for a token can't be read: {0}")]
     NoSecret(String),
     #[error("the new refresh token can't be stored: {0}")]
     NotDurable(String),
@@ -74,6 +74,11 @@ impl TokenError {
             ),
             TokenError::NoSecret(_) => false,
         }
+    }
+
+    /// Whether the endpoint itself has said no, and will say no again.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, TokenError::Refused { .. }) && !self.passes_by_itself()
     }
 }
 

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use outgate_policy::Host;
 
 use super::*;
+use crate::credential::OAuth2;
+use crate::secret::{Fit, Secret};
+use crate::source::Value;
 
 type Script = Box<dyn FnMut(usize) -> Result<TokenAnswer, String> + Send>;
 
@@ -90,7 +93,12 @@ impl Scene {
         });
         let disk = Arc::new(disk);
         let means = Means { transport: endpoint.clone(), rotation: disk.clone() };
-        Scene { minter: Arc::new(Minter::new(&settings())), means: Arc::new(means), endpoint, disk }
+        Scene {
+            minter: Arc::new(Minter::new(Grant::Refresh(RefreshGrant::new(&settings())))),
+            means: Arc::new(means),
+            endpoint,
+            disk,
+        }
     }
 
     async fn token(&self) -> Result<String, TokenError> {
@@ -225,7 +233,7 @@ async fn an_access_token_is_not_used_before_its_refresh_token_is_stored_and_that
 #[tokio::test(start_paused = true)]
 async fn two_minters_of_a_credential_never_call_with_the_same_refresh_token() {
     let scene = Scene::new(Disk::default(), rotating);
-    let other = Arc::new(Minter::new(&settings()));
+    let other = Arc::new(Minter::new(Grant::Refresh(RefreshGrant::new(&settings()))));
     let (one, other) = tokio::join!(scene.token(), other.token(&scene.means));
     assert!(one.is_ok() && other.is_ok());
     assert!(scene.form(0).contains("refresh_token=refresh-0"));

@@ -26,7 +26,8 @@ impl From<&LiveError> for Why {
         match error {
             LiveError::Source(_) | LiveError::Value(_) => Why::Unreadable,
             LiveError::Token(error) if error.passes_by_itself() => Why::Down,
-            LiveError::Token(_) => Why::Revoked,
+            LiveError::Token(error) if error.is_final() => Why::Revoked,
+            LiveError::Token(_) => Why::Unreadable,
         }
     }
 }

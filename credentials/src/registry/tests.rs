@@ -33,6 +33,7 @@ async fn header(credentials: &Credentials, name: &str) -> Result<String, Reason>
     match &applied[0].carrier {
         Carrier::Header(_, value) => Ok(value.to_str().expect("text").to_owned()),
         Carrier::Query(parameter) => Ok(parameter.set(&"/".parse().expect("a target")).to_string()),
+        Carrier::Signature(_) => Ok("signed".to_owned()),
     }
 }
 
@@ -121,11 +122,12 @@ fn every_problem_is_said_at_once_with_its_field() {
     for said in ["tok: unknown field", "token: required", "header_name:", "prefix: expected"] {
         assert!(error.contains(said), "{said} in {error}");
     }
-    for kind in ["aws_sigv4", "gcp_service_account"] {
-        let text = format!(r#"{{"id": "a", "type": "{kind}"}}"#);
-        let error = create(&credentials, &text).expect_err("refused").to_string();
-        assert!(error.contains("not supported yet"), "{error}");
-    }
+    let text = r#"{"id": "a", "type": "aws_sigv4", "access_key_id": "a/b"}"#;
+    let error = create(&credentials, text).expect_err("refused").to_string();
+    assert!(error.contains("access_key_id:") && error.contains("secret_access_key: required"));
+    let text = r#"{"id": "a", "type": "gcp_service_account", "key_file_json": "{}"}"#;
+    let error = create(&credentials, text).expect_err("refused").to_string();
+    assert!(error.contains("key_file_json:") && error.contains("scopes:"), "{error}");
 }
 
 #[test]

@@ -17,13 +17,17 @@ use crate::console::ask;
 use crate::failure::Failure;
 
 /// The secret fields of each type.
-pub(super) const SECRETS: [(&str, &[&str]); 5] = [
+pub(super) const SECRETS: [(&str, &[&str]); 7] = [
     ("bearer_token", &["token"]),
     ("oauth2", &["client_secret", "refresh_token"]),
     ("environment_variable", &["value"]),
     ("basic", &["password"]),
     ("api_key_query", &["key"]),
+    ("aws_sigv4", &["secret_access_key", "session_token"]),
+    ("gcp_service_account", &["key_file_json"]),
 ];
+/// Of these, what may be left empty: only temporary keys come with one.
+const OPTIONAL: [&str; 1] = ["session_token"];
 
 /// The longest value is 16 KiB; what is longer is refused where it is stored.
 const MOST: u64 = 64 << 10;
@@ -50,6 +54,9 @@ pub(super) fn fill(
         None => lines(io::stdin(), missing.len()).map_err(Failure::input)?,
     };
     for (secret, value) in missing.into_iter().zip(values) {
+        if value.is_empty() && OPTIONAL.contains(secret) {
+            continue;
+        }
         said.insert((*secret).to_owned(), Value::String(value.to_string()));
     }
     Ok(())
@@ -152,6 +159,20 @@ mod tests {
         assert_eq!(read("a\nb\n\n", 1), ["a\nb\n"]);
         assert_eq!(read("secret\r\nrefresh\n", 2), ["secret", "refresh"]);
         assert_eq!(read("secret", 2), ["secret", ""]);
+    }
+
+    #[test]
+    fn a_session_token_may_be_left_out() {
+        let fields = |input: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("value");
+            std::fs::write(&path, input).unwrap();
+            let mut said = Map::new();
+            fill(&mut said, "aws_sigv4", Some(&path)).unwrap();
+            said.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(fields("secret\n"), ["secret_access_key"]);
+        assert_eq!(fields("secret\ntoken\n"), ["secret_access_key", "session_token"]);
     }
 
     #[test]

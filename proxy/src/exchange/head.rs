@@ -171,6 +171,11 @@ impl RequestHead {
         self.parts.uri = Uri::from(target);
     }
 
+    /// The destination as `Host` and `:authority` say it.
+    pub(crate) fn authority(&self) -> &HeaderValue {
+        &self.authority
+    }
+
     /// Leaves out what its client said of the bytes of its body: they are others now.
     pub(crate) fn body_changes(&mut self) {
         for name in substitution::DIGESTS {

@@ -30,7 +30,8 @@ pub(crate) fn prepare(
     (request, Framing { authority, scheme, websocket, dialect, trailers, by_http2 })
 }
 
-fn inject(headers: &mut HeaderMap, injections: Vec<(HeaderName, HeaderValue)>) {
+/// Sets each header once, in the place of all spellings of it.
+pub(crate) fn inject(headers: &mut HeaderMap, injections: Vec<(HeaderName, HeaderValue)>) {
     for (name, value) in injections {
         remove_spellings(headers, &name);
         headers.insert(name, value);

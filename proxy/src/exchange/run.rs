@@ -21,6 +21,7 @@ use super::hop_by_hop;
 use super::inject::prepare;
 use super::reply::{self, Dialect};
 use super::scrubbed::{self, Scrubbing};
+use super::sign::sign;
 use super::substitution;
 use super::upgrade::{self, Upgrade};
 use crate::audit::Record;
@@ -70,6 +71,16 @@ pub(crate) async fn attempt(
             note_refusal(record, &denial);
             return Err(denial);
         }
+    };
+    let (permit, body) = match permit.is_to_be_signed() {
+        false => (permit, body),
+        true => match Box::pin(sign(gateway, environment, permit, body, &mut record)).await {
+            Ok(signed) => signed,
+            Err(denial) => {
+                note_refusal(record, &denial);
+                return Err(denial);
+            }
+        },
     };
     let Sent { outcome, upload, way_back } = match again {
         None => dispatch(gateway, environment, permit, body, &mut record).await,
@@ -195,10 +206,14 @@ async fn dispatch_again(
         Ok(second) => gate::equip(second, gateway.credentials(), environment, record).await,
         Err(denial) => Err(denial),
     };
-    match equipped {
-        Ok(permit) => {
+    let nothing = Upload::from(Bytes::new());
+    let signed = match equipped {
+        Ok(permit) => sign(gateway, environment, permit, nothing, record).await,
+        Err(denial) => Err(denial),
+    };
+    match signed {
+        Ok((permit, nothing)) => {
             let Sent { way_back: before, .. } = sent;
-            let nothing = Upload::from(Bytes::new());
             let sent = dispatch(gateway, environment, permit, nothing, record).await;
             Sent { way_back: sent.way_back.and(before), ..sent }
         }

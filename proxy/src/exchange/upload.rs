@@ -40,6 +40,14 @@ impl Upload {
             Upload::Substituted(substituted) => Some(substituted.findings()),
         }
     }
+
+    /// Whether the origin gets the very bytes that the client has spoken of in its head.
+    pub(super) fn is_as_sent(&self) -> bool {
+        match self {
+            Upload::Incoming(_) | Upload::Memory(_) => true,
+            Upload::Substituted(substituted) => !substituted.may_differ(),
+        }
+    }
 }
 
 impl From<Incoming> for Upload {

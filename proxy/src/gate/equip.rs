@@ -1,19 +1,21 @@
 //! What do stored credentials put on a permitted request, and what is taken off it?
 //!
-//! For requests that need it alone, so that the others pay nothing. In this order: what the entry
-//! strips goes, then the client's own spellings of what will be set, then values take the place of
-//! placeholders in what is left. So no placeholder is looked for in a value of ours, and none is
+//! For requests that need it alone, so that the others pay nothing. In this order: what a client's
+//! signature for AWS was for is kept; what the entry strips goes, then the client's own spellings of
+//! what will be set, then values take the place of placeholders in what is left. So no placeholder is looked for in a value of ours, and none is
 //! refused in a header that is not sent.
 
+use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 use outgate_credentials::{
-    Applied, Asking, Carrier, Credentials, Parameter, Substituted, Used, holds_placeholders,
-    without_parameter,
+    Applied, Asking, Carrier, Credentials, Parameter, Signer, Substituted, Used,
+    holds_placeholders, without_parameter,
 };
 use outgate_policy::{CredentialId, Denial, Named, Strip};
 use smallvec::SmallVec;
 
 use super::judge::barred;
+use super::sign::Signing;
 use super::{RequestPermit, way_back};
 use crate::audit::Record;
 use crate::exchange::RequestHead;
@@ -31,7 +33,7 @@ pub(crate) async fn equip(
         permit.verdict.credentials.iter().map(|named| named.id.clone()).collect();
     record.uses_credentials(&named);
     permit.applied = credentials.apply(&named).await?;
-    let parameters = settle(&mut permit);
+    let parameters = settle(&mut permit)?;
 
     strip(&mut permit.head, &permit.verdict.strip);
     for (name, _) in &permit.verdict.headers {
@@ -55,26 +57,32 @@ pub(crate) async fn equip(
 
     let ids: SmallVec<[CredentialId; 1]> = permit.used.iter().map(|(id, _)| id.clone()).collect();
     record.uses_credentials(&ids);
+    let signed: SmallVec<[HeaderName; 3]> =
+        permit.signing.iter().flat_map(|signing| signing.sets()).collect();
     let set = permit.verdict.headers.iter().map(|(name, _)| name);
     let changed = substituted.iter().flat_map(|substituted| &substituted.headers);
-    record.permitted(permit.verdict.entry, set.chain(changed));
+    record.permitted(permit.verdict.entry, set.chain(changed).chain(&signed));
     Ok(permit)
 }
 
 /// Merges what credentials set with what the entries' own headers are. Returns the query's part.
-fn settle(permit: &mut RequestPermit) -> SmallVec<[Parameter; 1]> {
+fn settle(permit: &mut RequestPermit) -> Result<SmallVec<[Parameter; 1]>, Denial> {
     let own = std::mem::take(&mut permit.verdict.headers);
-    let Settled { headers, parameters, used } =
+    let Settled { headers, parameters, signer, used } =
         merge(own, &permit.applied, &permit.verdict.credentials);
     permit.verdict.headers = headers;
     permit.used.extend(used);
-    parameters
+    if let Some((id, signer)) = signer {
+        permit.signing = Some(Box::new(Signing::begin(id, signer, &mut permit.head)?));
+    }
+    Ok(parameters)
 }
 
 /// What is set on a request, each name once.
 struct Settled {
     headers: Vec<(HeaderName, HeaderValue)>,
     parameters: SmallVec<[Parameter; 1]>,
+    signer: Option<(CredentialId, Signer)>,
     used: Used,
 }
 
@@ -82,12 +90,17 @@ struct Settled {
 fn merge(own: Vec<(HeaderName, HeaderValue)>, applied: &[Applied], named: &[Named]) -> Settled {
     let mut set: Vec<(HeaderName, HeaderValue)> = Vec::with_capacity(own.len() + 1);
     let mut parameters: SmallVec<[Parameter; 1]> = SmallVec::new();
+    let mut signer: Option<(CredentialId, Signer)> = None;
     let mut used = Used::new();
-    for (applied, Named { behind, .. }) in applied.iter().zip(named) {
+    for (applied, Named { id, behind }) in applied.iter().zip(named) {
+        let is_free = |set: &[(HeaderName, HeaderValue)], signed: bool, name: &HeaderName| {
+            let mut stronger = own.iter().take(*behind).chain(set);
+            stronger.all(|(other, _)| !are_twins(other, name))
+                && !(signed && *name == AUTHORIZATION)
+        };
         let is_new = match &applied.carrier {
             Carrier::Header(name, value) => {
-                let mut stronger = own.iter().take(*behind).chain(&set);
-                let is_new = stronger.all(|(other, _)| !are_twins(other, name));
+                let is_new = is_free(&set, signer.is_some(), name);
                 if is_new {
                     set.push((name.clone(), value.clone()));
                 }
@@ -100,15 +113,25 @@ fn merge(own: Vec<(HeaderName, HeaderValue)>, applied: &[Applied], named: &[Name
                 }
                 is_new
             }
+            Carrier::Signature(ours) => {
+                let is_new = is_free(&set, signer.is_some(), &AUTHORIZATION);
+                if is_new {
+                    signer = Some((id.clone(), ours.clone()));
+                }
+                is_new
+            }
         };
         if is_new {
             used.push(applied.used.clone());
         }
     }
-    let weaker = |name: &HeaderName| set.iter().any(|(other, _)| are_twins(other, name));
+    let weaker = |name: &HeaderName| {
+        set.iter().any(|(other, _)| are_twins(other, name))
+            || (signer.is_some() && *name == AUTHORIZATION)
+    };
     let mut headers: Vec<_> = own.into_iter().filter(|(name, _)| !weaker(name)).collect();
     headers.append(&mut set);
-    Settled { headers, parameters, used }
+    Settled { headers, parameters, signer, used }
 }
 
 fn strip(head: &mut RequestHead, strips: &[Strip]) {

@@ -4,7 +4,7 @@
 //! pieces of a text, no coding that can't be read, no stream of frames.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use outgate_credentials::scrub::Sought;
+use outgate_credentials::scrub::{Place, Sought};
 use outgate_credentials::{Parameter, Substituted};
 use outgate_policy::{Denial, Destination, Reason};
 
@@ -82,6 +82,9 @@ pub(super) fn seek(
     }
     for (name, value) in &permit.verdict.headers {
         sought.header(name, value);
+    }
+    if let Some((name, token)) = permit.signing.as_ref().and_then(|signing| signing.token()) {
+        sought.secret(token, Place::Header(name));
     }
     look_for(permit, sought)
 }

@@ -35,7 +35,7 @@ impl Substituted {
     }
 
     /// Whether it is, or may yet become, another than its client sends.
-    pub(super) fn may_differ(&self) -> bool {
+    pub(in crate::exchange) fn may_differ(&self) -> bool {
         self.changed || self.rest.is_some()
     }
 
