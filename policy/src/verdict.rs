@@ -158,7 +158,8 @@ reasons! {
     EchInPassthrough "ech_in_passthrough"
         403 PERMISSION_DENIED "An encrypted ClientHello would hide the name of a connection that is not intercepted."
     ProtocolNotAllowed "protocol_not_allowed"
-        403 PERMISSION_DENIED "The bytes are neither TLS nor HTTP, and no entry allows anything else."
+        403 PERMISSION_DENIED "The bytes are neither TLS nor HTTP, and no entry allows anything else; or \
+         a WebSocket where answers are scrubbed."
     MalformedRequest "malformed_request"
         400 INVALID_ARGUMENT "The request is not valid HTTP, could be read in two ways, or can't be signed anew."
     MalformedHost "malformed_host"
@@ -174,7 +175,8 @@ reasons! {
     ProxyAuthenticationRequired "proxy_authentication_required"
         407 UNAUTHENTICATED "The gateway can't tell which environment the client belongs to."
     RequestTimeout "request_timeout"
-        408 DEADLINE_EXCEEDED "The request's head did not arrive in time."
+        408 DEADLINE_EXCEEDED "The request did not arrive in time: its head, or a body that is read \
+         before it is sent."
     BodyTooLarge "body_too_large"
         413 INVALID_ARGUMENT "The body has to be read whole before it is sent, and is too large for that."
     EncodedBody "encoded_body"

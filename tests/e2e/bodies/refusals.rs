@@ -106,3 +106,25 @@ fn a_value_goes_over_tls_unless_its_entry_allows_otherwise() {
         assert_eq!(plain.requests()[0].text(), "k=value");
     });
 }
+
+#[test]
+fn a_body_that_stops_before_its_end_is_waited_for_no_longer_than_an_idle_tunnel() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https(API).respond(scripts::ok("yes")).start();
+        let scene = Scene::with(&world, &[key("value")], "[limits]\nidle_tunnel = \"1s\"\n");
+        let whole = post(JSON, format!("[\"{}\"]", scene.placeholder("KEY")));
+        let (begun, rest) = whole.split_at(whole.len() - 10);
+        let mut client = scene.client();
+        client.send(begun);
+        let answer = client.read_response();
+        let said = (answer.status, answer.header("outgate-reason"));
+        assert_eq!(said, (408, Some("request_timeout")));
+        assert_eq!(origin.requests().len(), 0);
+        let mut slow = scene.client();
+        slow.send(begun);
+        std::thread::sleep(Duration::from_millis(500));
+        slow.send(rest);
+        assert_eq!(slow.read_response().status, 200);
+    });
+}

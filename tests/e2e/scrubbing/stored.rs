@@ -149,3 +149,44 @@ fn a_token_that_was_refused_is_masked_in_the_answer_to_the_next_one() {
         assert_eq!(said.text(), format!("not {} but Bearer {}", stars(&one), stars(&two)));
     });
 }
+
+#[test]
+fn what_was_put_into_a_body_is_masked_too() {
+    isolated(|| {
+        let world = world!();
+        let repeating = |connection: &mut Connection| {
+            while let Some(request) = connection.request() {
+                connection.send(scripts::ok(request.body));
+            }
+        };
+        let _origin = world.https(NAME).script(Box::new(repeating)).start();
+        let gateway = world.gateway_builder().start();
+        let value = canary(40);
+        store(
+            &gateway,
+            &json!({"id": "key", "type": "environment_variable", "value": value,
+                    "injection_location": "body"}),
+        );
+        let entry = json!({"domain": NAME, "scrub": true, "websocket_text": true});
+        let made = Made::new(
+            &gateway,
+            &json!({"env": {"KEY": {"credential": "key"}}, "network": {"allowlist": [entry]}}),
+        );
+        let placeholder = made.placeholder("KEY");
+        let ask = || made.curl("https://api.example.com/");
+        // Read whole before it is sent, and as it streams.
+        for (at, length) in [100, 3 << 20].into_iter().enumerate() {
+            let text = format!("{}{placeholder}!", "x".repeat(length));
+            let said = ask().header("content-type", "text/plain").body(text).run();
+            assert_eq!(said.status, 200, "{at}");
+            assert_eq!(said.text(), format!("{}{}!", "x".repeat(length), stars(&value)));
+            let line = &gateway.wait_audit(at + 2)[at + 1];
+            assert_eq!(line["reflected"], json!(["body"]), "{line}");
+        }
+        // What comes back over a WebSocket could not be masked.
+        let upgrade = ask().argument("--http1.1").header("connection", "upgrade");
+        let upgrade = upgrade.header("upgrade", "websocket").header("sec-websocket-version", "13");
+        let refused = upgrade.header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==").run();
+        assert_eq!((refused.status, refused.reason()), (403, Some("protocol_not_allowed")));
+    });
+}

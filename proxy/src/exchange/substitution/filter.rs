@@ -83,6 +83,11 @@ impl Filtered {
         self.taken
     }
 
+    /// Whether a value may be put in.
+    pub(super) fn may_change(&self) -> bool {
+        matches!(self.filter, Filter::Replace(..))
+    }
+
     /// Whether a value was put in.
     pub(super) fn changed(&self) -> bool {
         self.changed

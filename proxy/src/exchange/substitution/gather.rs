@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use outgate_policy::Denial;
+use outgate_policy::{Denial, Reason};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::pulse::Pulse;
@@ -42,7 +42,10 @@ pub(super) async fn gather(
     loop {
         let next = poll_fn(|cx| filtered.poll_frame(cx));
         let next = match waits {
-            true => next.await,
+            true => match tokio::time::timeout(limits.idle_tunnel, next).await {
+                Ok(next) => next,
+                Err(_) => return Err(stalled()),
+            },
             false => match tokio::time::timeout(limits.body_pause, next).await {
                 Ok(next) => next,
                 Err(_) => return Ok(gathered),
@@ -65,6 +68,10 @@ pub(super) async fn gather(
             Err(frame) => gathered.trailers = frame.into_trailers().ok(),
         }
     }
+}
+
+fn stalled() -> Denial {
+    Denial::new(Reason::RequestTimeout, "the request's body stopped before its end")
 }
 
 impl Gathered {

@@ -36,7 +36,7 @@ impl Substituted {
 
     /// Whether it is, or may yet become, another than its client sends.
     pub(in crate::exchange) fn may_differ(&self) -> bool {
-        self.changed || self.rest.is_some()
+        self.changed || self.rest.as_ref().is_some_and(Filtered::may_change)
     }
 
     pub(crate) fn findings(&self) -> Arc<Findings> {
