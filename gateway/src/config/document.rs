@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::block::{Block, Nat64Prefix};
 use super::environment::InterfaceName;
-use super::upstream::{NoProxy, ProxyUrl};
+use super::upstream::{NoProxy, ProxyUrl, without_userinfo};
 use super::{BindAddress, ConfigError};
 
 #[derive(Debug, Default, Deserialize)]
@@ -139,7 +139,10 @@ impl Document {
         };
         toml::from_str(&text).map_err(|error| {
             // The library's message is one sentence; what it says of the place is ours to say.
-            problem(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
+            problem(
+                error.span().map_or(0, |span| span.start),
+                without_userinfo(&error.message().replace('\n', " ")),
+            )
         })
     }
 }

@@ -201,6 +201,21 @@ fn a_wrong_value_is_an_error_with_its_line_and_what_would_be_right() {
 }
 
 #[test]
+fn a_proxy_s_password_is_in_no_message_wherever_it_was_written() {
+    for text in [
+        "upstream = \"http://me:s3cret@proxy.corp:3128\"\n",
+        "[upstream]\nno_proxy = \"http://me:s3cret@proxy.corp:3128\"\n",
+        "[upstream]\nproxy = \"http://p:1\"\nno_proxy = [\"http://me:s3cret@proxy.corp:3128\"]\n",
+        "[upstream]\nproxy = \"ftp://me:s3cret@proxy.corp:3128\"\n",
+        "[upstream]\nproxy = [\"http://me:s3cret@proxy.corp:3128\"]\n",
+        "[upstream]\ndangerously_resolve_at_proxy = \"http://me:s3cret@proxy.corp\"\n",
+    ] {
+        let error = complaint(text);
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}
+
+#[test]
 fn an_upstream_proxy_is_read_with_what_it_is_not_for() {
     let whole = "[upstream]\nproxy = \"http://u:hunter2@proxy.corp:3128\"\n\
                  no_proxy = [\"*.corp\", \"10.0.0.0/8\"]\ndangerously_resolve_at_proxy = true\n";

@@ -174,8 +174,20 @@ impl TryFrom<String> for NoProxy {
                 Ok(NoProxy(Spared::Addresses(IpNet::from(address), port)))
             }
             Ok((pattern, port)) => Ok(NoProxy(Spared::Names(pattern, port))),
-            Err(error) => Err(ConfigError::NoProxy { given: text, error }),
+            Err(error) => {
+                let given = text.rsplit_once('@').map_or(text.clone(), |(_, host)| host.to_owned());
+                Err(ConfigError::NoProxy { given, error })
+            }
         }
+    }
+}
+
+/// A message without what stands before an `@` in the text that it quotes: it may be a password.
+pub(super) fn without_userinfo(message: &str) -> String {
+    let quoted = message.find('"').zip(message.rfind('@')).filter(|(quote, at)| quote < at);
+    match quoted {
+        Some((quote, at)) => format!("{}…{}", &message[..=quote], &message[at..]),
+        None => message.to_owned(),
     }
 }
 

@@ -3,15 +3,17 @@
 //! Their paths are relative to the environment's file. They are read when it is, and again when one
 //! of them changes.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
 use outgate_certs::{CertsError, OriginProfile};
 use outgate_policy::{MinTls, OriginOptions, Policy, Problem};
+use zeroize::Zeroizing;
 
-/// One more than a certificate file can have: such a file is refused when it is read.
-const LONGEST: usize = 1 << 20;
+/// What a certificate file can have: a longer one is refused when it is read.
+const LONGEST: u64 = 1 << 20;
 
 /// Every file that entries of `policy` name. `file` is the environment's own.
 pub(crate) fn files(policy: &Policy, file: &Path) -> Vec<PathBuf> {
@@ -55,11 +57,7 @@ pub(super) fn fingerprint(files: &[PathBuf]) -> Option<Digest> {
     }
     let mut digest = Context::new(&SHA256);
     for path in files {
-        let read = fs::metadata(path).and_then(|about| match about.len() > LONGEST as u64 {
-            true => Ok(zeroize::Zeroizing::new(Vec::new())),
-            false => fs::read(path).map(zeroize::Zeroizing::new),
-        });
-        match read {
+        match content(path) {
             Ok(bytes) => {
                 digest.update(&bytes.len().to_be_bytes());
                 digest.update(&bytes);
@@ -68,6 +66,15 @@ pub(super) fn fingerprint(files: &[PathBuf]) -> Option<Digest> {
         }
     }
     Some(digest.finish())
+}
+
+/// The bytes of a file that can be of use; of no other, which might have no end.
+fn content(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    if fs::metadata(path)?.is_file() {
+        File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 fn folder(file: &Path) -> &Path {

@@ -35,6 +35,9 @@ pub(super) const DIGESTS: [HeaderName; 4] = [
     HeaderName::from_static("repr-digest"),
 ];
 
+/// Not compressed, though it says so in `Content-Encoding`.
+const AWS_CHUNKED: &str = "aws-chunked";
+
 /// A search of `body`, where one is needed: for most environments this is all that ever happens.
 pub(super) fn search(
     gateway: &Gateway,
@@ -57,7 +60,8 @@ pub(super) async fn substituted(
 ) -> Result<Upload, Denial> {
     let judge = Arc::new(Judge::of(permit, gateway.credentials(), environment));
     let headers = permit.head().headers();
-    let writing = writing(headers);
+    // What clients of AWS send in chunks of their own, with checksums behind: no value fits there.
+    let writing = if is_aws_chunked(headers) { None } else { writing(headers) };
     let trusted = judge.trusts_any();
     if is_encoded(headers) {
         if trusted {
@@ -101,11 +105,24 @@ fn writing(headers: &HeaderMap) -> Option<Writing> {
     }
 }
 
+/// Whether it can't be read as it is.
 fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.get_all(header::CONTENT_ENCODING).iter().any(|value| {
-        let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
-    })
+    let readable = |coding: &[u8]| is(coding, "identity") || is(coding, AWS_CHUNKED);
+    codings(headers).any(|coding| !readable(coding))
+}
+
+fn is_aws_chunked(headers: &HeaderMap) -> bool {
+    codings(headers).any(|coding| is(coding, AWS_CHUNKED))
+}
+
+fn codings(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let all = headers.get_all(header::CONTENT_ENCODING).into_iter();
+    let members = all.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    members.map(<[u8]>::trim_ascii).filter(|coding| !coding.is_empty())
+}
+
+fn is(coding: &[u8], known: &str) -> bool {
+    coding.eq_ignore_ascii_case(known.as_bytes())
 }
 
 fn binary() -> Denial {

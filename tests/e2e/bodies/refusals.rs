@@ -71,7 +71,7 @@ fn what_is_compressed_is_refused_where_a_value_could_go() {
         let origin = world.https(API).respond(scripts::ok("yes")).start();
         let other = world.https("evil.example.test").respond(scripts::ok("yes")).start();
         let scene = Scene::new(&world, &[key("value")]);
-        for coding in ["gzip", "identity, br", "GZIP", "aws-chunked"] {
+        for coding in ["gzip", "identity, br", "GZIP", "aws-chunked, gzip"] {
             let fields = format!("{JSON}Content-Encoding: {coding}\r\n");
             scene.refuses(post(&fields, "\x1f\x02"), 415, "encoded_body");
         }
@@ -126,5 +126,20 @@ fn a_body_that_stops_before_its_end_is_waited_for_no_longer_than_an_idle_tunnel(
         std::thread::sleep(Duration::from_millis(500));
         slow.send(rest);
         assert_eq!(slow.read_response().status, 200);
+    });
+}
+
+#[test]
+fn what_clients_of_aws_send_in_chunks_of_their_own_passes_and_is_never_changed() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https(API).respond(scripts::ok("yes")).start();
+        let scene = Scene::new(&world, &[key("value")]);
+        let fields = "Content-Type: text/plain\r\nContent-Encoding: aws-chunked\r\n";
+        let body = "5\r\nhello\r\n0\r\nx-amz-checksum-crc32: NhCmhg==\r\n\r\n";
+        assert_eq!(scene.client().exchange(post(fields, body)).status, 200);
+        assert_eq!(origin.requests()[0].text(), body);
+        scene.refuses(post(fields, scene.placeholder("KEY")), 403, NOT_TRUSTED);
+        assert_eq!(origin.requests().len(), 1);
     });
 }

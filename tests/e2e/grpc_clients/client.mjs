@@ -76,7 +76,8 @@ const [ended] = await once(bidi, "status");
 assert.equal(ended.code, status.OK);
 
 const remaining = Number(await unary(server, "Left", "", soon(7000)));
-assert.ok(remaining > 4 && remaining <= 7, String(remaining));
+// Without a gateway too grpcio shows its server a few milliseconds more than were asked for.
+assert.ok(remaining > 4 && remaining < 7.5, String(remaining));
 await refused(name, "Slow", status.DEADLINE_EXCEEDED, [], soon(500));
 await refused(name, "Fails", status.OUT_OF_RANGE, ["by the server itself: 100 %"]);
 

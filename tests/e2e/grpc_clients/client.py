@@ -72,7 +72,8 @@ equal(list(answers), [])
 equal(answers.code(), grpc.StatusCode.OK)
 
 remaining = float(server.unary_unary("/test.Echo/Left")(b"", timeout=7))
-equal(4 < remaining <= 7, True)
+# Without a gateway too grpcio shows its server a few milliseconds more than were asked for.
+equal((4 < remaining < 7.5, remaining), (True, remaining))
 begun = time.monotonic()
 refused(NAME, "Slow", grpc.StatusCode.DEADLINE_EXCEEDED, timeout=0.5)
 equal(time.monotonic() - begun < 3, True)
