@@ -222,11 +222,24 @@ impl Gateway {
     /// # Panics
     /// When it has ended.
     pub fn resident_kib(&self) -> u64 {
+        self.held_kib("VmRSS:")
+    }
+
+    /// How much of it is its own: the rest are pages of its program and its libraries, which the
+    /// kernel takes and gives as it pleases, and no more than these are.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn anonymous_kib(&self) -> u64 {
+        self.held_kib("RssAnon:")
+    }
+
+    fn held_kib(&self, what: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))
             .expect("it runs, so it has a status");
         status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .find_map(|line| line.strip_prefix(what))
             .and_then(|value| value.trim().strip_suffix(" kB"))
             .and_then(|number| number.trim().parse().ok())
             .expect("Linux says how much memory a process has")

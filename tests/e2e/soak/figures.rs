@@ -31,6 +31,8 @@ pub(super) struct Figures {
     descriptors: usize,
     tasks: f64,
     resident: Vec<f64>,
+    /// Of that, what is its own.
+    anonymous: Vec<f64>,
     rows: u32,
 }
 
@@ -41,19 +43,28 @@ impl Figures {
             lasts,
             descriptors: gateway.descriptors(),
             tasks: gateway.metric("outgate_tasks"),
-            resident: vec![resident(gateway)],
+            resident: vec![mebibytes(gateway.resident_kib())],
+            anonymous: vec![mebibytes(gateway.anonymous_kib())],
             rows: 0,
         };
         figures.say(&format!(
-            "{:>8} {:>10} {:>8} {:>12} {:>8} {:>8} {:>12}",
-            "seconds", "requests", "RSS MiB", "descriptors", "threads", "tasks", "connections"
+            "{:>8} {:>10} {:>8} {:>8} {:>12} {:>8} {:>8} {:>12}",
+            "seconds",
+            "requests",
+            "RSS MiB",
+            "of own",
+            "descriptors",
+            "threads",
+            "tasks",
+            "connections"
         ));
         figures.row(gateway, 0, 0);
         figures
     }
 
     pub(super) fn look(&mut self, gateway: &Gateway, load: &Load) {
-        self.resident.push(resident(gateway));
+        self.resident.push(mebibytes(gateway.resident_kib()));
+        self.anonymous.push(mebibytes(gateway.anonymous_kib()));
         let elapsed = load.elapsed();
         if elapsed < self.lasts * self.rows / ROWS && elapsed < self.lasts {
             return;
@@ -64,8 +75,9 @@ impl Figures {
 
     fn row(&self, gateway: &Gateway, seconds: u64, requests: u64) {
         self.say(&format!(
-            "{seconds:>8} {requests:>10} {:>8.1} {:>12} {:>8} {:>8} {:>12}",
-            resident(gateway),
+            "{seconds:>8} {requests:>10} {:>8.1} {:>8.1} {:>12} {:>8} {:>8} {:>12}",
+            mebibytes(gateway.resident_kib()),
+            mebibytes(gateway.anonymous_kib()),
             gateway.descriptors(),
             threads(gateway),
             gateway.metric("outgate_tasks"),
@@ -94,12 +106,13 @@ impl Figures {
             return assert!(last - first < BOUND, "{:.1} MiB more than at first", last - first);
         }
         let warm = usize::try_from(WARM_UP.as_secs()).expect("minutes");
-        let medians: Vec<f64> = self.resident[warm..].chunks_exact(BLOCK).map(median).collect();
+        let medians: Vec<f64> = self.anonymous[warm..].chunks_exact(BLOCK).map(median).collect();
         let (slope, error) = slope(&medians);
         self.say(&format!(
-            "RSS: {first:.1} MiB at first, {:.1} MiB after the warm-up, {last:.1} MiB in the end; \
-             {slope:+.2} MiB/h, standard error {error:.2}; in the middle one of its minutes {:+.2} MiB/h",
-            medians[0],
+            "RSS: {first:.1} MiB at first, {:.1} MiB after the warm-up, {last:.1} MiB in the end; of \
+             its own {slope:+.2} MiB/h, standard error {error:.2}; in the middle one of its minutes \
+             {:+.2} MiB/h",
+            self.resident[warm],
             middle_growth(&medians),
         ));
         // Twice the error is chance in one run of twenty.
@@ -135,8 +148,8 @@ fn median(values: &[f64]) -> f64 {
 }
 
 /// In MiB.
-fn resident(gateway: &Gateway) -> f64 {
-    f64::from(u32::try_from(gateway.resident_kib()).expect("it is no giant")) / 1024.0
+fn mebibytes(kibibytes: u64) -> f64 {
+    f64::from(u32::try_from(kibibytes).expect("it is no giant")) / 1024.0
 }
 
 fn threads(gateway: &Gateway) -> usize {
