@@ -10,6 +10,7 @@ use std::process::Command;
 use outgate_tests::command::{Running, clean, run};
 use outgate_tests::prelude::*;
 use serde_json::Value;
+use tempfile::NamedTempFile;
 
 const NAME: &str = "api.example.com";
 const ADDRESS: &str = "11.22.33.44:443";
@@ -44,10 +45,12 @@ impl Client {
         }
     }
 
-    /// Modules are looked for from the script's own folder on.
-    fn script(self) -> PathBuf {
-        let copy = installed().join(format!("grpc-{}", self.script));
-        fs::copy(script(self.script), &copy).expect("a copy");
+    /// A copy where its modules are: they are looked for from the script's own folder on.
+    fn script(self) -> NamedTempFile {
+        let mut copy = tempfile::Builder::new();
+        let copy = copy.prefix("grpc-").suffix(self.script).tempfile_in(installed());
+        let copy = copy.expect("the folder is ours");
+        fs::copy(script(self.script), copy.path()).expect("a copy");
         copy
     }
 }
@@ -101,8 +104,10 @@ fn works_in_a_sandbox(client: Client) {
         clean(&mut outgate).args(["run", "--origin-roots"]).arg(world.pki.roots());
         outgate.arg("--config").arg(configuration).arg("--environment").arg(&file);
         outgate.arg("--state-dir").arg(folder.path().join("state")).arg("--");
-        outgate.arg(client.path()).arg(client.script()).args([NAME, DOWN, DENIED, "sandbox"]);
-        let finished = run(outgate.current_dir("/"), b"", DEADLINE);
+        let script = client.script();
+        outgate.arg(client.path()).arg(script.path()).args([NAME, DOWN, DENIED, "sandbox"]);
+        // A working directory is seen inside, wherever it lies.
+        let finished = run(outgate.current_dir(installed()), b"", DEADLINE);
         assert!(finished.text().contains("all of it worked"), "{finished:?}");
         let lines = fs::read_to_string(audit).expect("an audit");
         let line = |line: &str| serde_json::from_str(line).expect("an audit line is JSON");
@@ -127,7 +132,8 @@ fn works_through_the_proxy(client: Client) {
         fs::write(&trust, told).expect("the folder is writable");
         let mut command = Command::new("/bin/sh");
         clean(&mut command).args(["-c", ". \"$0\" && exec \"$@\""]).arg(&trust);
-        command.arg(client.path()).arg(client.script()).args([NAME, DOWN, DENIED, "proxy"]);
+        let script = client.script();
+        command.arg(client.path()).arg(script.path()).args([NAME, DOWN, DENIED, "proxy"]);
         command.env("https_proxy", format!("http://{}", gateway.explicit()));
         let finished = run(&mut command, b"", DEADLINE);
         assert!(finished.text().contains("all of it worked"), "{finished:?}");

@@ -1,5 +1,7 @@
 //! Do values take the place of placeholders in text messages, with right frames, and nowhere else?
 
+#[path = "websocket_text/http2.rs"]
+mod http2;
 #[path = "websocket_text/scene.rs"]
 mod scene;
 

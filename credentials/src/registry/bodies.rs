@@ -93,6 +93,11 @@ impl Replacement {
         self.stand.tag == *tag
     }
 
+    /// Whether its value is one of these.
+    pub fn is_among(&self, values: &[Secret]) -> bool {
+        values.iter().any(|value| value.reveal() == self.stand.value.reveal())
+    }
+
     /// Puts the value behind `before`, from whose end the placeholder's prefix goes.
     ///
     /// # Errors

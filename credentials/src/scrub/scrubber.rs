@@ -8,7 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderName;
+use memchr::memmem;
 use smallvec::SmallVec;
+use zeroize::Zeroizing;
 
 use super::needle::Needle;
 use super::sieve::{Sieve, Which};
@@ -31,6 +34,8 @@ pub struct Scrubber {
 /// Every form of every value.
 struct Forms {
     needles: Vec<Needle>,
+    /// The values as they would be in names, in lower case.
+    names: Vec<(Zeroizing<Vec<u8>>, usize)>,
     sieve: Sieve,
 }
 
@@ -44,7 +49,11 @@ impl Scrubber {
                 needles.extend((0..3).map(|before| Needle::base64(&form, before, *place)));
             }
         }
-        let forms = Arc::new(Forms { sieve: Sieve::new(&needles), needles });
+        let lower = |(value, place): &(Zeroizing<Vec<u8>>, usize)| {
+            (Zeroizing::new(value.to_ascii_lowercase()), *place)
+        };
+        let names = sought.values.iter().map(lower).collect();
+        let forms = Arc::new(Forms { sieve: Sieve::new(&needles), names, needles });
         let found = vec![false; sought.places.len()];
         let places = sought.places.clone();
         Scrubber { forms, found, places, held: Bytes::new(), covered: 0 }
@@ -70,6 +79,18 @@ impl Scrubber {
             mask(&mut masked, &spans);
             masked
         })
+    }
+
+    /// Whether a value stands in the name of a header, of which the case does not count.
+    pub fn is_in_name(&mut self, name: &HeaderName) -> bool {
+        let name = name.as_str().as_bytes();
+        let Forms { names, .. } = &*self.forms;
+        let stands = |value: &&(Zeroizing<Vec<u8>>, usize)| memmem::find(name, &value.0).is_some();
+        let Some((_, place)) = names.iter().find(stands) else {
+            return self.whole(name).is_some();
+        };
+        self.found[*place] = true;
+        true
     }
 
     /// The next piece of a stream; what can be said by now of it and of what was held back.

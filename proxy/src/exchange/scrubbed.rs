@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::response::Parts;
 use http_body::{Body, Frame, SizeHint};
@@ -52,13 +53,20 @@ impl Scrubbing {
     /// # Errors
     /// The body is in a coding that can't be read.
     pub(super) fn begin(head: &mut Parts, sought: &Sought) -> Result<Scrubbing, Unreadable> {
+        // Whoever gets a text piece by piece can have each value in two of them.
+        if head.status == StatusCode::PARTIAL_CONTENT
+            || head.headers.contains_key(header::CONTENT_RANGE)
+        {
+            return Err(Unreadable::Partial);
+        }
         let mut scrubber = Scrubber::new(sought);
         let decoder = Decoder::of(&head.headers)?;
         if decoder.is_some() {
             tell_of_plain_text(&mut head.headers);
         }
-        // Pieces of a body could be asked for one by one, none of which holds a value.
         head.headers.remove(header::ACCEPT_RANGES);
+        // They would be wrong of what is masked, and good for guessing it.
+        DIGESTS.iter().for_each(|name| drop(head.headers.remove(name)));
         // HTTP/2 has none, and nothing may depend on it (RFC 9112 §4).
         head.extensions.remove::<ReasonPhrase>();
         mask_fields(&mut head.headers, &mut scrubber);
@@ -175,7 +183,6 @@ pub(super) fn drop_cookies(headers: &mut HeaderMap) {
 fn tell_of_plain_text(headers: &mut HeaderMap) {
     headers.remove(header::CONTENT_ENCODING);
     headers.remove(header::CONTENT_LENGTH);
-    DIGESTS.iter().for_each(|name| drop(headers.remove(name)));
     // The same text, though not the same bytes (RFC 9110 §8.8.1).
     let weak = headers
         .get(header::ETAG)
@@ -194,10 +201,7 @@ fn mask_fields(headers: &mut HeaderMap, scrubber: &mut Scrubber) {
             *value = HeaderValue::from_bytes(&masked).unwrap_or(HeaderValue::from_static("*"));
         }
     }
-    let named: SmallVec<[HeaderName; 1]> = headers
-        .keys()
-        .filter(|name| scrubber.whole(name.as_str().as_bytes()).is_some())
-        .cloned()
-        .collect();
+    let named: SmallVec<[HeaderName; 1]> =
+        headers.keys().filter(|name| scrubber.is_in_name(name)).cloned().collect();
     named.iter().for_each(|name| drop(headers.remove(name)));
 }

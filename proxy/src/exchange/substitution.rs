@@ -58,7 +58,7 @@ pub(super) async fn substituted(
     (body, search): (Upload, Search),
     record: &mut Record,
 ) -> Result<Upload, Denial> {
-    let judge = Arc::new(Judge::of(permit, gateway.credentials(), environment));
+    let mut judge = Judge::of(permit, gateway.credentials(), environment);
     let headers = permit.head().headers();
     // What clients of AWS send in chunks of their own, with checksums behind: no value fits there.
     let writing = if is_aws_chunked(headers) { None } else { writing(headers) };
@@ -79,8 +79,9 @@ pub(super) async fn substituted(
         None => (Filter::Watch(Watch::default(), binary()), false),
     };
     if changes && permit.scrubs() {
-        permit.seek_in_answer(&judge.values().await)?;
+        permit.seek_in_answer(judge.seek().await)?;
     }
+    let judge = Arc::new(judge);
     let findings = Arc::new(Findings::new(permit.used()));
     let mut filtered = Filtered::new(body, filter, judge, Arc::clone(&findings));
     // Both sides of such a stream may speak in turns: held back, neither would.

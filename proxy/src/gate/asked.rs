@@ -28,6 +28,7 @@ pub(crate) struct Asked {
     /// What is found in its messages, if they are looked at.
     messages: Option<Arc<Findings>>,
     plaintext: bool,
+    scrub: bool,
 }
 
 impl Asked {
@@ -46,6 +47,7 @@ impl Asked {
             handshake: handshake.clone(),
             messages: verdict.websocket_text.then(|| Arc::new(Findings::new(&Used::new()))),
             plaintext: verdict.allow_plaintext_placeholders,
+            scrub: verdict.scrub,
         }
     }
 
@@ -68,6 +70,7 @@ impl Asked {
             snapshot: environment.snapshot(),
             destination: self.destination.clone(),
             barred: barred(&self.destination, &self.method, self.scheme, self.plaintext),
+            sought: None,
         }
     }
 
@@ -76,6 +79,7 @@ impl Asked {
             && today.credentials == self.credentials
             && today.websocket_text == self.messages.is_some()
             && (today.allow_plaintext_placeholders || !self.plaintext)
+            && (self.scrub || !today.scrub)
     }
 
     fn carries_current(&self, credentials: &Credentials) -> bool {

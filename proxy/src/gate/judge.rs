@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::Method;
-use outgate_credentials::{Asking, Credentials, Replacement, Secret, Tag};
+use outgate_credentials::{Asking, Credentials, Replacement, Secret, Tag, Used};
 use outgate_policy::{Denial, Destination, Reason, Scheme};
 
 use super::RequestPermit;
@@ -17,6 +17,8 @@ pub(crate) struct Judge {
     pub(super) destination: Destination,
     /// Why no value at all may be sent with it.
     pub(super) barred: Option<Denial>,
+    /// What is looked for in its answer, where that is.
+    pub(super) sought: Option<Vec<Secret>>,
 }
 
 impl Judge {
@@ -34,6 +36,7 @@ impl Judge {
             environment: Arc::clone(environment),
             snapshot: Arc::clone(&permit.snapshot),
             barred: barred(&destination, head.method(), head.scheme(), plaintext),
+            sought: None,
             destination,
         }
     }
@@ -43,14 +46,27 @@ impl Judge {
         self.credentials.goes_into_body(&self.asking())
     }
 
-    /// The values that may go there.
-    pub(crate) async fn values(&self) -> Vec<Secret> {
-        self.credentials.values_for_body(&self.asking()).await
+    /// The values that may go there. From now on no other does: it would not be looked for in the
+    /// answer.
+    pub(crate) async fn seek(&mut self) -> &[Secret] {
+        let values = self.credentials.values_for_body(&self.asking()).await;
+        self.sought.insert(values)
+    }
+
+    /// Whether what takes a placeholder's place is still what would.
+    pub(crate) fn is_current(&self, replacement: &Replacement) -> bool {
+        let used = Used::from_iter([replacement.used().clone()]);
+        self.credentials.are_current(&used)
     }
 
     /// What takes the place of this placeholder, or why nothing must.
     pub(crate) async fn replacement(&self, tag: &Tag) -> Result<Replacement, Denial> {
         let replacement = self.credentials.replacement(&self.asking(), tag).await?;
+        if self.sought.as_ref().is_some_and(|sought| !replacement.is_among(sought)) {
+            let message =
+                "a placeholder's value has changed since the request began: send it again";
+            return Err(Denial::new(Reason::PlaceholderNotTrusted, message));
+        }
         match &self.barred {
             Some(denial) => Err(denial.clone()),
             None => Ok(replacement),

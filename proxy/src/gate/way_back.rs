@@ -9,16 +9,20 @@ use outgate_credentials::{Parameter, Substituted};
 use outgate_policy::{Denial, Destination, Reason};
 
 use super::RequestPermit;
+use crate::exchange::inject::remove_spellings;
 
 /// What asks for answers in which no value would be found: in pieces, in UTF-16, with messages
 /// compressed one by one (gRPC, Connect), compressed against what only the client has (RFC 9842).
-const OPAQUE: [HeaderName; 6] = [
+const OPAQUE: [HeaderName; 9] = [
+    HeaderName::from_static("a-im"),
     header::ACCEPT_CHARSET,
     HeaderName::from_static("available-dictionary"),
     HeaderName::from_static("connect-accept-encoding"),
     HeaderName::from_static("grpc-accept-encoding"),
     header::IF_RANGE,
     header::RANGE,
+    HeaderName::from_static("request-range"),
+    HeaderName::from_static("x-ms-range"),
 ];
 /// The content codings that answers are read in.
 const READABLE: [&str; 5] = ["br", "gzip", "identity", "x-gzip", "zstd"];
@@ -45,9 +49,9 @@ impl WayBack {
 
 /// Has the request ask for an answer that can be looked through.
 fn ask_readably(headers: &mut HeaderMap) {
-    OPAQUE.iter().for_each(|name| drop(headers.remove(name)));
+    OPAQUE.iter().for_each(|name| remove_spellings(headers, name));
     if !headers.contains_key(header::ACCEPT_ENCODING) {
-        return;
+        return remove_spellings(headers, &header::ACCEPT_ENCODING);
     }
     let readable = headers
         .get_all(header::ACCEPT_ENCODING)
@@ -58,6 +62,7 @@ fn ask_readably(headers: &mut HeaderMap) {
         .filter(|member| is_readable(member))
         .collect::<Vec<_>>()
         .join(", ");
+    remove_spellings(headers, &header::ACCEPT_ENCODING);
     let kept = HeaderValue::try_from(readable).ok().filter(|kept| !kept.is_empty());
     let kept = kept.unwrap_or(HeaderValue::from_static("identity"));
     headers.insert(header::ACCEPT_ENCODING, kept);

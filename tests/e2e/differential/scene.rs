@@ -142,7 +142,8 @@ impl Scene {
 
     /// Compares one server's readings on one port with what was judged.
     pub(crate) fn compare(&self, audit: &[Value], server: Server, port: u16, tally: &mut Tally) {
-        let strict = Readings::of(&self.servers, Server::Strict, port).whole;
+        let due = Judged::of(audit, Server::Strict, port, &mut Tally::default());
+        let strict = self.wait_readings(Server::Strict, port, &due).whole;
         let judged = Judged::of(audit, server, port, tally);
         let readings = self.wait_readings(server, port, &judged);
         let at = format!("{server:?} on port {port}");

@@ -91,14 +91,13 @@ pub(crate) fn upgrade() -> String {
 /// An origin that gives every byte back, and agrees to these extensions.
 pub(crate) fn origin(world: &World, extensions: &'static str) -> Origin {
     let script: Box<Script> = Box::new(move |connection: &mut Connection| {
-        if connection.request().is_none() {
-            return;
-        }
+        let Some(request) = connection.request() else { return };
+        let key = request.header("sec-websocket-key").unwrap_or_default().to_owned();
         connection.upgrade();
         connection.send(format!(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              {extensions}Sec-WebSocket-Accept: {}\r\n\r\n",
-            scripts::websocket_accept(KEY)
+            scripts::websocket_accept(&key)
         ));
         while let bytes @ [_, ..] = &connection.bytes()[..] {
             connection.send(bytes);

@@ -31,6 +31,9 @@ pub enum Unreadable {
     /// One inside the other.
     #[error("the answer is in more than {MOST_CODINGS} content codings")]
     Codings,
+    /// Nobody asked for a part.
+    #[error("the answer is a part of a body, in which values could be cut in two")]
+    Partial,
     /// It contradicts its coding.
     #[error("the answer's body can't be decompressed")]
     Corrupt,

@@ -157,7 +157,9 @@ impl Filtered {
     }
 
     fn ask(&mut self, before: Bytes, tag: Tag) {
-        let known = self.known.iter().find(|known| known.is_for(&tag)).cloned();
+        let judge = &self.judge;
+        let is_known = |known: &&Replacement| known.is_for(&tag) && judge.is_current(known);
+        let known = self.known.iter().find(is_known).cloned();
         let judge = Arc::clone(&self.judge);
         let answer: Pin<Box<dyn Future<Output = _> + Send>> = match known {
             Some(known) => Box::pin(std::future::ready(Ok(known))),

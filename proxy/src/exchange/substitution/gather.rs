@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use outgate_policy::{Denial, Reason};
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,10 +19,15 @@ use super::filter::Filtered;
 use crate::limits::Limits;
 use crate::snapshot::Environment;
 
+/// Shorter pieces are put together: each keeps the buffer that it was read into.
+const SHORT: usize = 4 << 10;
+
 /// What was read ahead, as it is to be sent.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) pieces: VecDeque<Bytes>,
+    /// Short ones, behind those.
+    short: BytesMut,
     pub(super) bytes: usize,
     pub(super) trailers: Option<HeaderMap>,
     /// There is no more.
@@ -48,7 +53,7 @@ pub(super) async fn gather(
             },
             false => match tokio::time::timeout(limits.body_pause, next).await {
                 Ok(next) => next,
-                Err(_) => return Ok(gathered),
+                Err(_) => return Ok(gathered.together()),
             },
         };
         pulse.into_iter().for_each(Pulse::beat);
@@ -56,13 +61,13 @@ pub(super) async fn gather(
             Some(Ok(frame)) => frame,
             Some(Err(UploadError::Refused(denial))) => return Err(denial),
             Some(Err(UploadError::Client(_))) => return Err(broken_off()),
-            None => return Ok(Gathered { whole: true, ..gathered }),
+            None => return Ok(Gathered { whole: true, ..gathered.together() }),
         };
         match frame.into_data() {
             Ok(piece) => {
                 let fits = gathered.takes(piece, environment);
                 if !fits || gathered.bytes.max(filtered.taken()) > limits.body_buffer_bytes {
-                    return Ok(gathered);
+                    return Ok(gathered.together());
                 }
             }
             Err(frame) => gathered.trailers = frame.into_trailers().ok(),
@@ -75,11 +80,34 @@ fn stalled() -> Denial {
 }
 
 impl Gathered {
+    fn keep(&mut self, piece: Bytes) {
+        if piece.len() < SHORT {
+            self.short.extend_from_slice(&piece);
+        }
+        if piece.len() >= SHORT || self.short.len() >= SHORT {
+            self.put_together();
+        }
+        if piece.len() >= SHORT {
+            self.pieces.push_back(piece);
+        }
+    }
+
+    fn put_together(&mut self) {
+        if !self.short.is_empty() {
+            self.pieces.push_back(std::mem::take(&mut self.short).freeze());
+        }
+    }
+
+    fn together(mut self) -> Gathered {
+        self.put_together();
+        self
+    }
+
     /// Whether there was room for this piece; it is kept either way.
     fn takes(&mut self, piece: Bytes, environment: &Environment) -> bool {
         let bytes = u32::try_from(piece.len()).unwrap_or(u32::MAX);
         self.bytes += piece.len();
-        self.pieces.push_back(piece);
+        self.keep(piece);
         let Ok(more) = Arc::clone(&environment.body_room).try_acquire_many_owned(bytes) else {
             return false;
         };
