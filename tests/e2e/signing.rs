@@ -157,3 +157,34 @@ fn a_new_key_signs_the_next_request_and_none_is_sent_without() {
         assert_eq!(requests.len(), 2);
     });
 }
+
+#[test]
+fn no_trailer_says_again_what_was_put_on_or_signed() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https(NAME).respond(scripts::ok("yes")).start();
+        let gateway = world.gateway(environment());
+        let key = key(false);
+        store(&gateway, &credential(&key));
+        let claim = format!(
+            "Authorization: AWS4-HMAC-SHA256 Credential=AKID/20260101/eu-west-1/s3/aws4_request, \
+             SignedHeaders=host;x-amz-date, Signature={}\r\nX-Amz-Date: 20260101T000000Z\r\n",
+            "0".repeat(64)
+        );
+        let mut client =
+            gateway.client().connect_tunnel(&format!("{NAME}:443")).tls(&Hello::to(NAME));
+        let answer = client.exchange(format!(
+            "PUT /b/k HTTP/1.1\r\nHost: {NAME}\r\n{claim}\
+             x-amz-content-sha256: UNSIGNED-PAYLOAD\r\nTE: trailers\r\n\
+             Trailer: X-Team, X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n\
+             5\r\nhello\r\n0\r\nX-Team: mine\r\nX-Amz-Date: mine\r\nX-Sum: 1\r\n\r\n"
+        ));
+        assert_eq!(answer.status, 200);
+        let request = &origin.requests()[0];
+        assert_eq!(verified(&key, request), Ok(()));
+        let names: Vec<_> =
+            request.trailers.iter().map(|field| field.name.to_lowercase()).collect();
+        assert_eq!(names, ["x-sum"]);
+        assert_eq!(request.header("x-team"), Some("blue"));
+    });
+}

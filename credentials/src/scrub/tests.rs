@@ -133,6 +133,15 @@ fn masks_values_whose_every_character_is_written_another_way() {
 }
 
 #[test]
+fn a_value_is_seen_in_a_name_whatever_its_case() {
+    let mut scrubber = Scrubber::new(&sought("Sk-Live-0123456789ABCDEF"));
+    let name = |text: &str| http::HeaderName::try_from(text).expect("a name");
+    assert!(scrubber.is_in_name(&name("x-sk-live-0123456789abcdef")));
+    assert!(!scrubber.is_in_name(&name("x-sk-live-0123456789")));
+    assert_eq!(scrubber.found().count(), 1);
+}
+
+#[test]
 fn leaves_a_clean_stream_as_it_is() {
     let mut scrubber = Scrubber::new(&sought("sk-live-0123456789abcdef"));
     let text = Bytes::from_static(b"sk-live-0123456789abcdeF %73 \\u0073 c2stbGl2ZQ== end.\n\n");

@@ -64,7 +64,8 @@ impl RequestPermit {
             return Ok(());
         };
         let RequestPermit { head, verdict, .. } = self;
-        inject(head.headers_mut(), std::mem::take(&mut verdict.headers));
+        // They stay what is injected: no trailer may say them again.
+        inject(head.headers_mut(), verdict.headers.clone());
         let (method, host) = (head.method().clone(), head.authority().clone());
         let target = head.target().clone();
         let subject = Subject { method: &method, host: &host, target: &target, payload };
@@ -72,7 +73,7 @@ impl RequestPermit {
             let message = format!("the credential {id} can't be used for a signature");
             Denial::new(Reason::CredentialUnavailable, message)
         })?;
-        // They are injected like any other: no trailer may say them again.
+        // As these are.
         let value =
             |name: HeaderName| head.headers().get(&name).cloned().map(|value| (name, value));
         verdict.headers.extend(set.into_iter().filter_map(value));

@@ -39,6 +39,22 @@ fn an_answer_in_a_coding_that_is_not_known_is_not_sent_at_all() {
 }
 
 #[test]
+fn a_part_of_a_body_is_not_sent_at_all() {
+    isolated(|| {
+        let world = world!();
+        let secret = canary(40);
+        for head in ["206 Partial Content", "200 OK\r\nContent-Range: bytes 0-1/80"] {
+            let _origin = world.https(NAME).respond(answer(head, &secret[..20])).start();
+            let gateway = world.gateway(environment(&secret, true));
+            let said = tunnel(&gateway).exchange(GET);
+            assert_eq!(said.header("outgate-reason"), Some("origin_protocol"), "{said:?}");
+            let control = world.gateway(environment(&secret, false));
+            assert_eq!(tunnel(&control).exchange(GET).text(), secret[..20]);
+        }
+    });
+}
+
+#[test]
 fn a_body_that_turns_out_unreadable_ends_there() {
     isolated(|| {
         let world = world!();
