@@ -14,7 +14,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum CertsError {
     /// The operating system refused.
-    #[error("can't {action} {}: {kind}", path.display())]
+    #[error("can't {action} {}: {}", path.display(), said(*kind))]
     Io {
         /// What was tried, as a verb.
         action: &'static str,
@@ -170,6 +170,14 @@ impl CertsError {
     /// For `map_err` on rcgen and aws-lc-rs, whose errors never show key material.
     pub(crate) fn signing<E: ToString>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |error| Self::Signing { action, problem: error.to_string() }
+    }
+}
+
+/// The system's words; those of `ErrorKind` for a missing file are "entity not found".
+fn said(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        other => other.to_string(),
     }
 }
 

@@ -47,7 +47,7 @@ fn usual(surroundings: &Surroundings) -> Option<PathBuf> {
 /// Why the folder can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateDirError {
-    #[error("state folder {}: {error}", path.display())]
+    #[error("state folder {}: {error}; --state-dir names another", path.display())]
     Io { path: PathBuf, error: io::Error },
     #[error("state folder {} is not a folder", .0.display())]
     NotAFolder(PathBuf),

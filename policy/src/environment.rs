@@ -1,5 +1,6 @@
 //! What is an environment, and which files describe one?
 
+use crate::compile::did_you_mean;
 use crate::document::Document;
 use crate::id::EnvironmentId;
 use crate::policy::Policy;
@@ -26,13 +27,18 @@ pub struct Environment {
 pub(crate) const FIELDS: [&str; 5] = ["type", "environment_id", "env", "sources", "network"];
 
 /// Whether a file is an environment rather than another kind of JSON file: it has `type`,
-/// `network`, `sources` or `env`. A text that is no JSON object counts as one, so that
-/// [`compile`](crate::compile) says what is wrong with it.
+/// `network`, `sources` or `env`, or an `environment_id` beside one of them misspelt. A text that is
+/// no JSON object counts as one, so that [`compile`](crate::compile) says what is wrong with it.
 pub fn is_environment_document(text: &str) -> bool {
     match Document::read(text) {
-        Ok((Document::Object(fields), _)) => fields
-            .iter()
-            .any(|(key, _)| matches!(key.as_str(), "type" | "network" | "sources" | "env")),
+        Ok((Document::Object(fields), _)) => {
+            let named = fields.iter().any(|(key, _)| key == "environment_id");
+            fields.iter().map(|(key, _)| key.as_str()).any(|key| match key {
+                "type" | "network" | "sources" | "env" => true,
+                "environment_id" => false,
+                other => named && did_you_mean(other, &FIELDS).is_some(),
+            })
+        }
         Ok(_) | Err(_) => true,
     }
 }
@@ -43,7 +49,10 @@ mod tests {
 
     #[test]
     fn tells_environments_from_other_files() {
-        for text in [r#"{"type": 1}"#, r#"{"env": {}}"#, r#"{"network": null}"#, "[", "[]", ""] {
+        let misspelt = r#"{"environment_id": "a", "netwrok": {}}"#;
+        for text in
+            [r#"{"type": 1}"#, r#"{"env": {}}"#, r#"{"network": null}"#, misspelt, "[", "[]", ""]
+        {
             assert!(is_environment_document(text), "{text}");
         }
         for text in ["{}", r#"{"gate": {"pre_tool_execution": []}}"#, r#"{"environment_id": "a"}"#]

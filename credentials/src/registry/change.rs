@@ -33,7 +33,7 @@ pub enum ChangeError {
     #[error("{0}")]
     Invalid(Problems),
     /// The id is taken.
-    #[error("the credential {0} exists already")]
+    #[error("the credential {0} exists already: update it, or delete it first")]
     Exists(CredentialId),
     /// The id is nobody's.
     #[error("there is no credential {0}")]

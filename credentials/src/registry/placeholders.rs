@@ -15,7 +15,9 @@ const CREATED_NEVER: u64 = 0;
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceholderError {
     /// There is no such credential.
-    #[error("the credential {0} is not stored")]
+    #[error(
+        "the credential {0} is not stored: `outgate credentials create {0} --type environment_variable`"
+    )]
     Missing(CredentialId),
     /// It goes on an entry's requests.
     #[error("the credential {0} is no environment_variable; name it in an entry of the allowlist")]

@@ -135,8 +135,10 @@ fn environment(settings: &Settings, credentials: &Credentials) -> Result<Environ
     };
     let rules = address_rules(&settings.addresses, &settings.environments, &[])?;
     let compiled = compile_under(&read_text(path)?, &default_id(path), &rules);
-    let mut environment =
-        compiled.map_err(|problems| Failure::input(problems.to_string().replace('\n', "; ")))?;
+    let mut environment = compiled.map_err(|problems| {
+        let problems = problems.to_string().replace('\n', "; ");
+        Failure::input(format_args!("{}: {problems}", path.display()))
+    })?;
     for (name, value) in &mut environment.env {
         if let EnvValue::Credential(id) = value {
             let placeholder = credentials.placeholder(&environment.id, id);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// While it was planned, before there was any namespace: a problem of what outgate was given.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
-    #[error("{what} {}: {error}", path.display())]
+    #[error("can't {what} {}: {error}", path.display())]
     Read { what: &'static str, path: PathBuf, error: io::Error },
     #[error(
         "{}/{name}: it would lie at /{name} in the sandbox, but the machine has a /{name} already; \
