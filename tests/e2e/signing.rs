@@ -166,14 +166,8 @@ fn no_trailer_says_again_what_was_put_on_or_signed() {
         let gateway = world.gateway(environment());
         let key = key(false);
         store(&gateway, &credential(&key));
-        let claim = format!(
-            "Authorization: AWS4-HMAC-SHA256 Credential=AKID/20260101/eu-west-1/s3/aws4_request, \
-             SignedHeaders=host;x-amz-date, Signature={}\r\nX-Amz-Date: 20260101T000000Z\r\n",
-            "0".repeat(64)
-        );
-        let mut client =
-            gateway.client().connect_tunnel(&format!("{NAME}:443")).tls(&Hello::to(NAME));
-        let answer = client.exchange(format!(
+        let claim = refused::claim("AKID/20260101/eu-west-1/s3/aws4_request");
+        let answer = refused::tunnel(&gateway).exchange(format!(
             "PUT /b/k HTTP/1.1\r\nHost: {NAME}\r\n{claim}\
              x-amz-content-sha256: UNSIGNED-PAYLOAD\r\nTE: trailers\r\n\
              Trailer: X-Team, X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n\

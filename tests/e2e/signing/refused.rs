@@ -8,7 +8,7 @@ fn get(authorization: &str, more: &str) -> String {
     format!("GET /b/k HTTP/1.1\r\nHost: {NAME}\r\n{authorization}{more}\r\n")
 }
 
-fn claim(scope: &str) -> String {
+pub(crate) fn claim(scope: &str) -> String {
     format!(
         "Authorization: AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host;x-amz-date, \
          Signature={}\r\nX-Amz-Date: 20260101T000000Z\r\n",
@@ -16,7 +16,7 @@ fn claim(scope: &str) -> String {
     )
 }
 
-fn tunnel(gateway: &Gateway) -> RawClient {
+pub(crate) fn tunnel(gateway: &Gateway) -> RawClient {
     gateway.client().connect_tunnel(&format!("{NAME}:443")).tls(&Hello::to(NAME))
 }
 
@@ -83,5 +83,32 @@ fn a_body_that_must_be_hashed_has_a_bound_and_one_that_is_stated_has_none() {
         let waiting = ask(800).header("Expect", "100-continue").run();
         assert_eq!(waiting.status, 200, "nobody waits for a word");
         assert_eq!(origin.requests().len(), 3);
+    });
+}
+
+#[test]
+fn bodies_that_wait_to_be_hashed_share_one_room() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.https(NAME).script(scripts::swallow()).start();
+        let limits = "[limits]\nhashed_body = 1000\nhashed_bodies = 1024\nresponse_head = \"1s\"\n";
+        let gateway =
+            world.gateway_builder().environment(&environment()).configuration(limits).start();
+        store(&gateway, &credential(&key(false)));
+        let head = format!(
+            "POST /q HTTP/1.1\r\nHost: {NAME}\r\n{}Content-Length: 1000\r\n\r\n",
+            claim("AKID/20260101/eu-west-1/sqs/aws4_request")
+        );
+        let mut holds = tunnel(&gateway);
+        holds.send(&head);
+        holds.send("x");
+        std::thread::sleep(Duration::from_millis(300));
+        let ask = || curl(&gateway, "/q", "sqs").body(vec![b'x'; 1000]).run();
+        let waited = ask();
+        assert_eq!((waited.status, waited.reason()), (503, Some("too_many_connections")));
+        holds.send("x".repeat(999));
+        assert_eq!(holds.read_response().status, 200);
+        assert_eq!(ask().status, 200, "there is room again");
+        assert_eq!(origin.requests().len(), 2);
     });
 }
