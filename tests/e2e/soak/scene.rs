@@ -22,6 +22,9 @@ const PIECE: usize = 16 << 10;
 const SLOW_PIECES: usize = 20;
 const SLOW_PAUSE: Duration = Duration::from_millis(50);
 
+/// A WebSocket is silent until its client has one more.
+const SILENCE: Duration = Duration::from_secs(3600);
+
 /// Idle connections to origins are gone soon after the load, and the lines are in a file.
 const LIMITS: &str = "[limits]\nidle_keep_alive = \"2s\"\n";
 
@@ -176,6 +179,7 @@ fn upload(connection: &mut Connection, head: &Head) -> bool {
 fn echo(connection: &mut Connection, head: &Head) -> Option<()> {
     let accept = scripts::websocket_accept(head.value("sec-websocket-key").unwrap_or_default());
     connection.upgrade();
+    connection.wait_up_to(SILENCE);
     connection.send(format!(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Accept: {accept}\r\n\r\n"

@@ -99,6 +99,15 @@ impl Connection {
         transport.write_all(bytes.as_ref()).and_then(|()| transport.flush()).is_ok()
     }
 
+    /// Waits longer, or less long, for what the client sends from here on.
+    ///
+    /// # Panics
+    /// When `time` is zero.
+    pub fn wait_up_to(&mut self, time: Duration) {
+        let socket = self.source.transport.socket();
+        socket.set_read_timeout(Some(time)).expect("a timeout above zero can be set");
+    }
+
     /// Does nothing for a while.
     pub fn pause(&self, time: Duration) {
         thread::sleep(time);
