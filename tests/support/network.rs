@@ -42,8 +42,8 @@ const FOLDER_VARIABLE: &str = "OUTGATE_TEST_FOLDER";
 /// Left in the folder by a test that ran to its end. Without it "0 tests ran" would count as a pass.
 const FINISHED: &str = "finished";
 
-/// A test that takes longer hangs.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// A test that takes longer hangs: the longest takes a third of it where nothing else runs.
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs the body of the current `#[test]` inside fresh user, network and mount namespaces.
 ///
@@ -52,12 +52,12 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// `/etc/hosts` belongs to the test.
 ///
 /// # Panics
-/// When the test fails, hangs for a minute, or when user namespaces are missing.
+/// When the test fails, hangs for two minutes, or when user namespaces are missing.
 pub fn isolated(test: impl FnOnce()) {
     isolated_for(DEADLINE, test);
 }
 
-/// [`isolated`] with another deadline than a minute.
+/// [`isolated`] with another deadline.
 ///
 /// # Panics
 /// As [`isolated`].
