@@ -62,6 +62,7 @@ fn a_mixed_load_leaves_nothing_behind_and_every_request_has_its_one_line() {
         thread::scope(|scope| {
             load.start(scope, &scene);
             churn::start(scope, &scene, &load, churn::OFTEN);
+            scope.spawn(|| client::be_silent(&scene, &load));
             while !load.is_over() {
                 thread::sleep(LOOK);
                 figures.look(&scene.gateway, &load);

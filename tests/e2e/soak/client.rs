@@ -11,6 +11,8 @@ const USES: usize = 50;
 /// What a client reads of a download before it leaves.
 const TASTE: usize = 100 << 10;
 const MESSAGES: usize = 5;
+/// As long is a WebSocket silent at most: no client's silence ends a connection sooner.
+const SILENCE: Duration = Duration::from_secs(30 * 60);
 
 const SUCCEEDED: u8 = 0;
 const NOT_ALLOWED: u8 = 2;
@@ -147,17 +149,8 @@ impl<'a> Client<'a> {
     }
 
     fn websocket(&mut self, number: u64) {
-        let client = self.scene.gateway.client();
-        let (mut socket, host) = match number % 2 {
-            0 => (client.connect_tunnel(&format!("{OPEN}:443")).tls(&Hello::to(OPEN)), OPEN),
-            _ => (client.connect_tunnel(&format!("{CLEAR}:80")), CLEAR),
-        };
-        let upgraded = socket.exchange(format!(
-            "GET /socket/{number} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\n\
-             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        ));
-        assert_eq!(upgraded.status, 101);
+        let host = if number.is_multiple_of(2) { OPEN } else { CLEAR };
+        let mut socket = open_websocket(self.scene, host, number);
         (0..MESSAGES).for_each(|_| speak(&mut socket));
         if let Some(mut earlier) = self.silent.replace(socket) {
             speak(&mut earlier);
@@ -205,6 +198,37 @@ fn small(client: &mut RawClient, number: u64) {
 
 fn assert_small(response: &Response) {
     assert_eq!((response.status, response.text().as_str()), (200, "small"));
+}
+
+/// Two WebSockets, `wss` and `ws`, that say something in the beginning and in the end.
+pub(super) fn be_silent(scene: &Scene, load: &Load) {
+    let _guard = load.ends_with_a_panic();
+    let mut sockets = [OPEN, CLEAR].map(|host| open_websocket(scene, host, load.number()));
+    loop {
+        sockets.iter_mut().for_each(speak);
+        if load.is_over() {
+            return;
+        }
+        let spoke = Instant::now();
+        while !load.is_over() && spoke.elapsed() < SILENCE {
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+fn open_websocket(scene: &Scene, host: &str, number: u64) -> RawClient {
+    let client = scene.gateway.client();
+    let mut socket = match host {
+        CLEAR => client.connect_tunnel(&format!("{host}:80")),
+        _ => client.connect_tunnel(&format!("{host}:443")).tls(&Hello::to(host)),
+    };
+    let upgraded = socket.exchange(format!(
+        "GET /socket/{number} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    ));
+    assert_eq!(upgraded.status, 101);
+    socket
 }
 
 fn speak(socket: &mut RawClient) {
