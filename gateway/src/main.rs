@@ -1,18 +1,18 @@
 //! The program `outgate`: the network gateway of a sandbox.
 //!
 //! ```text
-//! main ── cli ── serve ── app      bind everything, say where, serve, drain
-//!                 │        ├────── management, metrics
-//!                 │        ├────── reload     files that change, SIGHUP
-//!                 │        └────── supply     sources, into the state folder
-//!                 └ config         flags + operator's file + defaults → Settings
-//!          ├──── run ── sandbox    a command where nothing but the gateway can be reached
-//!          ├──── verify            tries to get out of the same sandbox
-//!          ├──── demo              the same parts, an origin and curl, in front of a person
-//!          ├──── check, explain    what policy makes of a file, of a request
-//!          ├──── hook              whether a tool call may run, once
-//!          ├──── credentials       by a running gateway's API, or in the store itself
-//!          └──── ca                what clients must trust
+//! main ── commands ─┬── serve ── app      bind everything, say where, serve, drain
+//!                   │    │        ├────── management, metrics
+//!                   │    │        ├────── reload     files that change, SIGHUP
+//!                   │    │        └────── supply     sources, into the state folder
+//!                   │    └ config         flags + operator's file + defaults → Settings
+//!                   ├── run ── sandbox    a command where nothing but the gateway can be reached
+//!                   ├── verify            tries to get out of the same sandbox
+//!                   ├── demo              the same parts, an origin and curl, in front of a person
+//!                   ├── check, explain    what policy makes of a file, of a request
+//!                   ├── hook              whether a tool call may run, once
+//!                   ├── credentials       by a running gateway's API, or in the store itself
+//!                   └── ca                what clients must trust
 //! ```
 //!
 //! What decides is in `outgate-policy`, what carries bytes in `outgate-proxy`, what signs and
@@ -24,6 +24,7 @@ mod base64_bytes;
 mod ca;
 mod check;
 mod cli;
+mod commands;
 mod config;
 mod console;
 mod credentials;
@@ -56,9 +57,7 @@ use std::process::ExitCode;
 
 use tikv_jemallocator::Jemalloc;
 
-use crate::cli::{Cli, Command};
 use crate::console::Style;
-use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
 /// What a burst took goes back to the system some ten seconds later, and hours of mixed load leave no
@@ -72,39 +71,8 @@ fn main() -> ExitCode {
         return ended;
     }
     let surroundings = Surroundings::read();
-    match run(&surroundings) {
-        Ok(code) => code,
-        Err(failure) => {
-            console::report(&failure, Style::of(&io::stderr(), surroundings.no_color.as_deref()));
-            ExitCode::from(failure.code())
-        }
-    }
-}
-
-fn run(surroundings: &Surroundings) -> Result<ExitCode, Failure> {
-    process::forbid_dumps()?;
-    let cli = match Cli::parse_from_args(std::env::args_os()) {
-        Ok(cli) => cli,
-        Err(error) => return cli::refuse(&error).map(|()| ExitCode::SUCCESS),
-    };
-    let level = match cli.command {
-        // The demo tells its own story.
-        Command::Demo(_) => "error",
-        // The terminal is the command's.
-        Command::Run(_) | Command::Verify(_) | Command::Hook(_) => "warn",
-        _ => "info",
-    };
-    telemetry::start(surroundings, level)?;
-    match cli.command {
-        Command::Run(args) => return run::run(&args, surroundings),
-        Command::Hook(args) => return hook::run(&args, surroundings),
-        Command::Serve(args) => serve::run(&args, surroundings)?,
-        Command::Check(args) => check::run(&args, surroundings)?,
-        Command::Ca(command) => ca::run(command, surroundings)?,
-        Command::Credentials(command) => credentials::run(command, surroundings)?,
-        Command::Explain(args) => explain::run(&args, surroundings)?,
-        Command::Demo(args) => demo::run(&args, surroundings)?,
-        Command::Verify(args) => verify::run(&args, surroundings)?,
-    }
-    Ok(ExitCode::SUCCESS)
+    commands::run(&surroundings).unwrap_or_else(|failure| {
+        console::report(&failure, Style::of(&io::stderr(), surroundings.no_color.as_deref()));
+        ExitCode::from(failure.code())
+    })
 }
