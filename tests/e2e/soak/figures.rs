@@ -31,8 +31,6 @@ pub(super) struct Figures {
     descriptors: usize,
     tasks: f64,
     resident: Vec<f64>,
-    /// Of that, what is its own.
-    anonymous: Vec<f64>,
     rows: u32,
 }
 
@@ -44,7 +42,6 @@ impl Figures {
             descriptors: gateway.descriptors(),
             tasks: gateway.metric("outgate_tasks"),
             resident: vec![mebibytes(gateway.resident_kib())],
-            anonymous: vec![mebibytes(gateway.anonymous_kib())],
             rows: 0,
         };
         figures.say(&format!(
@@ -64,7 +61,6 @@ impl Figures {
 
     pub(super) fn look(&mut self, gateway: &Gateway, load: &Load) {
         self.resident.push(mebibytes(gateway.resident_kib()));
-        self.anonymous.push(mebibytes(gateway.anonymous_kib()));
         let elapsed = load.elapsed();
         if elapsed < self.lasts * self.rows / ROWS && elapsed < self.lasts {
             return;
@@ -106,14 +102,12 @@ impl Figures {
             return assert!(last - first < BOUND, "{:.1} MiB more than at first", last - first);
         }
         let warm = usize::try_from(WARM_UP.as_secs()).expect("minutes");
-        let medians: Vec<f64> = self.anonymous[warm..].chunks_exact(BLOCK).map(median).collect();
+        let medians: Vec<f64> = self.resident[warm..].chunks_exact(BLOCK).map(median).collect();
         let (slope, error) = slope(&medians);
         self.say(&format!(
-            "RSS: {first:.1} MiB at first, {:.1} MiB after the warm-up, {last:.1} MiB in the end; of \
-             its own {slope:+.2} MiB/h, standard error {error:.2}; in the middle one of its minutes \
-             {:+.2} MiB/h",
+            "RSS: {first:.1} MiB at first, {:.1} MiB after the warm-up, {last:.1} MiB in the end; \
+             since the warm-up {slope:+.2} MiB/h, standard error {error:.2}",
             self.resident[warm],
-            middle_growth(&medians),
         ));
         // Twice the error is chance in one run of twenty.
         assert!(slope - 2.0 * error < GROWTH, "it grows by {slope:.2} MiB an hour");
@@ -132,13 +126,6 @@ fn slope(values: &[f64]) -> (f64, f64) {
     let slope = pairs().map(|(time, value)| time * value).sum::<f64>() / spread;
     let rest: f64 = pairs().map(|(time, value)| (value - slope * time).powi(2)).sum();
     (slope, (rest / (count - 2.0) / spread).sqrt())
-}
-
-/// What a leak adds, an hour: it goes on in every minute, where a burst that takes more buffers than
-/// any before it is a step.
-fn middle_growth(medians: &[f64]) -> f64 {
-    let steps: Vec<f64> = medians.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    median(&steps) * 60.0
 }
 
 fn median(values: &[f64]) -> f64 {
