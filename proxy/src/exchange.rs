@@ -18,6 +18,7 @@ pub(crate) mod interim;
 mod last_byte;
 pub(crate) mod pulse;
 pub(crate) mod reply;
+mod reserved;
 pub(crate) mod run;
 mod scrubbed;
 pub(crate) mod serve;

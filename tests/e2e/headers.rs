@@ -2,6 +2,8 @@
 
 #[path = "headers/at_load.rs"]
 mod at_load;
+#[path = "headers/forged.rs"]
+mod forged;
 #[path = "headers/hygiene.rs"]
 mod hygiene;
 #[path = "headers/injection.rs"]

@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 
 use super::body::{Progress, ReplyBody, keep_harmless};
 use super::hop_by_hop;
+use super::reserved;
 use super::scrubbed::{Scrubbing, Unreadable};
 use crate::audit::Record;
 use crate::snapshot::Environment;
@@ -112,6 +113,7 @@ impl Forwarded {
                     self.bytes += data.len() as u64;
                 } else if let Some(trailers) = frame.trailers_mut() {
                     keep_harmless(trailers);
+                    reserved::strip_fields(trailers);
                 }
                 Poll::Ready(Some(Ok(frame)))
             }

@@ -20,6 +20,7 @@ use super::handshake::Outcome;
 use super::hop_by_hop;
 use super::inject::prepare;
 use super::reply::{self, Dialect};
+use super::reserved;
 use super::scrubbed::{self, Scrubbing};
 use super::sign::sign;
 use super::substitution;
@@ -247,7 +248,7 @@ fn failed(mut record: Record, error: &UpstreamError, destination: &Destination) 
 }
 
 fn settle(
-    mut response: Response<Incoming>,
+    response: Response<Incoming>,
     mut underway: Underway,
     (asked, way_back): (Option<Asked>, WayBack),
     destination: &Destination,
@@ -257,10 +258,11 @@ fn settle(
         let error = UpstreamError::Protocol(what);
         return Err(failed(underway.record, &error, destination));
     }
-    if way_back.drop_set_cookie {
-        scrubbed::drop_cookies(response.headers_mut());
-    }
     let (mut head, incoming) = response.into_parts();
+    reserved::strip(&mut head);
+    if way_back.drop_set_cookie {
+        scrubbed::drop_cookies(&mut head.headers);
+    }
     let mut scrubbing = None;
     if let Some(sought) = way_back.sought {
         match Scrubbing::begin(&mut head, &sought) {

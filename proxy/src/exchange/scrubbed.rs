@@ -134,6 +134,7 @@ impl Scrubbing {
         if let Some(trailers) = frame.trailers_mut() {
             let mut trailers = std::mem::take(trailers);
             super::body::keep_harmless(&mut trailers);
+            super::reserved::strip_fields(&mut trailers);
             mask_fields(&mut trailers, &mut self.scrubber);
             return Poll::Ready(self.complete(Some(trailers)).map(|()| Bytes::new()));
         }
