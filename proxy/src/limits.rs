@@ -168,8 +168,16 @@ pub(crate) const PROXY_ANSWER_BYTES: usize = 8 << 10;
 pub(crate) const INTERIM_ANSWERS: u32 = 16;
 /// Compressed answers are scrubbed in pieces of this size.
 pub(crate) const DECODING_PIECE: usize = 32 << 10;
-/// Pieces in one go, before other connections have a turn: a few milliseconds.
-pub(crate) const DECODING_AT_ONCE: usize = 64;
+/// What is read for one: more can come to much work also where it comes to little text.
+pub(crate) const DECODING_FEED: usize = 8 << 10;
+/// Work in one go, before other connections have a turn, in bytes of text: a few milliseconds.
+pub(crate) const DECODING_AT_ONCE: u64 = 2 << 20;
+/// What a byte that is read counts for in it: tables, and blocks without content.
+pub(crate) const DECODING_PER_BYTE: u64 = 16;
+/// What beginning another member or frame counts for: its state is made anew.
+pub(crate) const DECODING_BEGINNING: u64 = 4 << 10;
+/// Bytes in a row that come to nothing: flushes are a few, and skippable frames are short.
+pub(crate) const DECODING_SILENCE: u64 = 1 << 20;
 /// Codings one inside the other: two happen by mistake, more are an attack.
 pub(crate) const MOST_CODINGS: usize = 2;
 /// What a compressed answer may come to for each of its bytes: more than gzip can do (1032).

@@ -2,7 +2,8 @@
 //!
 //! Decompressed piece by piece, as it is asked for: whatever it would come to, no more of it is in
 //! memory than a few pieces and the window of its coding. What is not whole, goes on behind its
-//! end, or would come to far more than any honest text, is unreadable.
+//! end, would come to far more than any honest text, or to nothing for long, is unreadable. The work
+//! is in proportion to the bytes that came, and done in turns with that of others.
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use bytes::{Buf, Bytes};
@@ -12,8 +13,8 @@ use smallvec::SmallVec;
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use crate::limits::{
-    DECODED_AT_LEAST, DECODED_PER_BYTE, DECODING_AT_ONCE, DECODING_PIECE, MOST_CODINGS,
-    ZSTD_WINDOW_LOG,
+    DECODED_AT_LEAST, DECODED_PER_BYTE, DECODING_AT_ONCE, DECODING_BEGINNING, DECODING_FEED,
+    DECODING_PER_BYTE, DECODING_PIECE, DECODING_SILENCE, MOST_CODINGS, ZSTD_WINDOW_LOG,
 };
 
 /// How gRPC and Connect say that each message of a body is compressed by itself.
@@ -43,14 +44,19 @@ pub enum Unreadable {
     /// A bomb.
     #[error("the answer's body comes to more than {DECODED_PER_BYTE} times its size")]
     Bomb,
+    /// Nothing, again and again: members, frames or blocks without content.
+    #[error("the answer's body has more than {DECODING_SILENCE} bytes that come to nothing")]
+    Silent,
 }
 
 /// The codings of one body, the last applied first.
 pub(super) struct Decoder {
     layers: SmallVec<[Layer; 1]>,
-    /// Bytes taken in, and bytes that all layers made.
+    /// Bytes taken in, and what all layers made of them, and began for them.
     taken: u64,
     made: u64,
+    /// Work since others had a turn.
+    spent: u64,
 }
 
 /// What comes next.
@@ -71,6 +77,18 @@ struct Layer {
     begun: bool,
     /// Nothing is left inside that would come without new input.
     drained: bool,
+    /// Bytes read since it made something.
+    silent: u64,
+    /// For its next piece, where the last turn made none.
+    space: Vec<u8>,
+}
+
+/// What one turn of a layer came to.
+struct Turn {
+    text: Bytes,
+    read: usize,
+    /// Another member or frame was begun.
+    began: bool,
 }
 
 enum Coding {
@@ -110,7 +128,7 @@ impl Decoder {
             return Err(Unreadable::Codings);
         }
         layers.reverse();
-        Ok((!layers.is_empty()).then_some(Decoder { layers, taken: 0, made: 0 }))
+        Ok((!layers.is_empty()).then_some(Decoder { layers, taken: 0, made: 0, spent: 0 }))
     }
 
     /// Gives the first layer more to read, once it is hungry.
@@ -121,25 +139,28 @@ impl Decoder {
 
     /// Works on what it was fed.
     pub(super) fn next(&mut self) -> Result<Next, Unreadable> {
-        for _ in 0..DECODING_AT_ONCE {
+        while self.spent < DECODING_AT_ONCE {
             // The last layer that has something to say.
-            let mut made = None;
-            for index in (0..self.layers.len()).rev() {
-                if let Some(bytes) = self.layers[index].step()? {
-                    made = Some((index, bytes));
-                    break;
-                }
-            }
-            let Some((index, bytes)) = made else { return Ok(Next::Hungry) };
-            self.made += bytes.len() as u64;
+            let Some(index) = self.layers.iter().rposition(Layer::is_ready) else {
+                return Ok(Next::Hungry);
+            };
+            let Turn { text, read, began } = self.layers[index].turn()?;
+            let beginning = if began { DECODING_BEGINNING } else { 0 };
+            let next = self.layers.get_mut(index + 1);
+            // What another coding reads again is work for that, too.
+            let weight = if next.is_some() { DECODING_PER_BYTE } else { 1 };
+            self.made += weight * text.len() as u64 + beginning;
+            self.spent += DECODING_PER_BYTE * read as u64 + text.len() as u64 + beginning;
             if self.made > DECODED_AT_LEAST + DECODED_PER_BYTE * self.taken {
                 return Err(Unreadable::Bomb);
             }
-            match self.layers.get_mut(index + 1) {
-                Some(next) => next.input = bytes,
-                None => return Ok(Next::Text(bytes)),
+            match next {
+                _ if text.is_empty() => {}
+                Some(next) => next.input = text,
+                None => return Ok(Next::Text(text)),
             }
         }
+        self.spent = 0;
         Ok(Next::Tired)
     }
 
@@ -154,34 +175,51 @@ impl Decoder {
 
 impl Layer {
     fn new(coding: Coding) -> Layer {
-        Layer { coding, input: Bytes::new(), whole: true, begun: false, drained: true }
+        Layer {
+            coding,
+            input: Bytes::new(),
+            whole: true,
+            begun: false,
+            drained: true,
+            silent: 0,
+            space: Vec::new(),
+        }
     }
 
-    /// The next piece, if it makes one of what it has.
-    fn step(&mut self) -> Result<Option<Bytes>, Unreadable> {
-        if self.input.is_empty() && (self.drained || self.whole) {
-            return Ok(None);
+    /// Whether it may make something of what it has.
+    fn is_ready(&self) -> bool {
+        !self.input.is_empty() || !(self.drained || self.whole)
+    }
+
+    /// The next piece, which may be empty, of some of what it has.
+    fn turn(&mut self) -> Result<Turn, Unreadable> {
+        let began = self.whole && self.begun;
+        if began {
+            self.coding.begin_again()?;
         }
-        let mut piece = vec![0; DECODING_PIECE];
-        loop {
-            if self.whole && self.begun {
-                self.coding.begin_again()?;
-            }
-            self.begun = true;
-            let Step { read, made, whole } = self.coding.step(&self.input, &mut piece)?;
-            self.input.advance(read);
-            self.whole = whole;
-            self.drained = made < piece.len();
-            if made > 0 {
-                piece.truncate(made);
-                return Ok(Some(piece.into()));
-            }
-            if self.input.is_empty() {
-                return Ok(None);
-            }
-            if read == 0 {
-                return Err(Unreadable::Corrupt);
-            }
+        self.begun = true;
+        let mut piece = match self.space.is_empty() {
+            true => vec![0; DECODING_PIECE],
+            false => std::mem::take(&mut self.space),
+        };
+        let feed = &self.input[..self.input.len().min(DECODING_FEED)];
+        let Step { read, made, whole } = self.coding.step(feed, &mut piece)?;
+        if read == 0 && made == 0 && !self.input.is_empty() {
+            return Err(Unreadable::Corrupt);
+        }
+        self.input.advance(read);
+        self.whole = whole;
+        self.drained = made < piece.len();
+        if made > 0 {
+            self.silent = 0;
+            piece.truncate(made);
+            return Ok(Turn { text: piece.into(), read, began });
+        }
+        self.space = piece;
+        self.silent += read as u64;
+        match self.silent > DECODING_SILENCE {
+            true => Err(Unreadable::Silent),
+            false => Ok(Turn { text: Bytes::new(), read, began }),
         }
     }
 }

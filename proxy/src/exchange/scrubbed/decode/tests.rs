@@ -147,3 +147,63 @@ fn gives_up_on_what_comes_to_far_more_than_any_text() {
     let told = decoded("gzip, gzip", &gzipped(&gzipped(&zeros)), usize::MAX);
     assert!(matches!(told, Err(Unreadable::Bomb)), "{:?}", told.map(|it| it.len()));
 }
+
+/// What begins a body, then what comes to nothing, as often as one likes.
+fn nothings() -> [(&'static str, &'static str, Vec<u8>, Vec<u8>); 6] {
+    let member = gzipped(b"");
+    // RFC 1952 §2.3; RFC 1951 §3.2.4; RFC 7932 §9.2; RFC 8878 §3.1.
+    let gzip_head = member[..10].to_vec();
+    [
+        ("members", "gzip", Vec::new(), member),
+        ("stored blocks", "gzip", gzip_head.clone(), vec![0, 0, 0, 0xff, 0xff]),
+        ("fixed blocks", "gzip", gzip_head, vec![0b10, 0b1000, 0b10_0000, 0b1000_0000, 0]),
+        ("metadata", "br", vec![0x0c], vec![0x06]),
+        ("frames", "zstd", Vec::new(), zstded(b"")),
+        ("skippable frames", "zstd", Vec::new(), vec![0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0]),
+    ]
+}
+
+#[test]
+fn gives_up_on_what_comes_to_nothing_and_lets_others_have_turns_before() {
+    for (what, coding, head, nothing) in nothings() {
+        for length in [DECODING_SILENCE / 2, DECODING_SILENCE + 16] {
+            let count = usize::try_from(length).expect("a length") / nothing.len();
+            let body = [head.clone(), nothing.repeat(count + 1)].concat();
+            let mut decoder = decoder(coding).expect("known").expect("a coding");
+            decoder.feed(body.into());
+            let mut turns = 0;
+            let end = loop {
+                match decoder.next() {
+                    Ok(Next::Tired) => turns += 1,
+                    Ok(Next::Text(text)) => panic!("{what} come to {text:?}"),
+                    Ok(Next::Hungry) => break None,
+                    Err(error) => break Some(error),
+                }
+            };
+            let ended = matches!(end, Some(Unreadable::Silent));
+            assert_eq!(ended, length > DECODING_SILENCE, "{what}: {length} {end:?}");
+            assert!(turns >= 3, "{what}: {turns} turns for {length} bytes");
+        }
+    }
+}
+
+#[test]
+fn reads_what_comes_behind_nothing() {
+    for (what, coding, head, nothing) in nothings() {
+        let whole_parts = head.is_empty();
+        if whole_parts {
+            let text = CODINGS.iter().find(|(name, _)| *name == coding).expect("one").1(b"text");
+            let body = [nothing.repeat(1000), text, nothing].concat();
+            assert_eq!(decoded(coding, &body, 1000).expect("readable"), b"text", "{what}");
+        }
+    }
+}
+
+#[test]
+fn many_beginnings_in_a_bomb_are_a_bomb() {
+    let members = gzipped(b"a").repeat(1 << 19);
+    let told = decoded("gzip, gzip", &gzipped(&members), usize::MAX);
+    assert!(matches!(told, Err(Unreadable::Bomb)), "{:?}", told.map(|it| it.len()));
+    let few = gzipped(b"a").repeat(1000);
+    assert_eq!(decoded("gzip, gzip", &gzipped(&few), usize::MAX).expect("honest").len(), 1000);
+}
