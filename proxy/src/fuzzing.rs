@@ -29,6 +29,7 @@ use crate::gateway::Drain;
 use crate::ingress::detect::{Protocol, detect};
 use crate::ingress::prefixed::Prefixed;
 use crate::limits::Limits;
+use crate::upstream::Trail;
 
 /// The tunnel that every fuzzed request comes through.
 pub const HOST: &str = "api.example.com";
@@ -158,7 +159,8 @@ struct Recorder {
 impl Recorder {
     fn new() -> Recorder {
         let host = Host::from_wire(HOST.as_bytes()).expect("a valid name");
-        let target = TunnelTarget::new(Destination { host, port: 443 }, Scheme::Https);
+        let target =
+            TunnelTarget::new(Destination { host, port: 443 }, Scheme::Https, Trail::default());
         Recorder { target, seen: Mutex::default() }
     }
 

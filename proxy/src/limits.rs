@@ -164,6 +164,8 @@ pub(crate) const HTTP2_PONG: Duration = Duration::from_secs(20);
 pub(crate) const DNS_IDLE: Duration = Duration::from_secs(10);
 /// What an upstream proxy may say before the tunnel is open: a status line and a few headers.
 pub(crate) const PROXY_ANSWER_BYTES: usize = 8 << 10;
+/// Gateways that a tunnel may come through: one behind the other is a plan, more are a loop.
+pub(crate) const MOST_HOPS: usize = 8;
 /// Interim (1xx) answers of one request: origins send one or two, a flood is an attack.
 pub(crate) const INTERIM_ANSWERS: u32 = 16;
 /// Compressed answers are scrubbed in pieces of this size.

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use zeroize::Zeroizing;
 
 use crate::gateway::Gateway;
-use crate::upstream::{handshake, reach};
+use crate::upstream::{Trail, handshake, reach};
 
 /// The way to token endpoints.
 pub struct TokenEndpoints {
@@ -55,7 +55,7 @@ impl TokenEndpoints {
         let rules = self.rules.load_full();
         let limits = gateway.limits();
         let destination = Destination { host: url.host.clone(), port: url.port };
-        let reached = reach(&gateway, &destination, &rules).await;
+        let reached = reach(&gateway, &destination, &rules, &Trail::default()).await;
         let (stream, _) = reached.map_err(|error| error.to_string())?;
         let session = handshake(stream, &url.host, &self.tls, limits).await;
         let session = session.map_err(|error| error.to_string())?;

@@ -38,6 +38,7 @@ use crate::ingress::detect::{Protocol, detect};
 use crate::ingress::prefixed::Prefixed;
 use crate::names::Hold;
 use crate::snapshot::Environment;
+use crate::upstream::Trail;
 
 /// A tunnel that a client opened.
 pub(crate) struct Tunnel {
@@ -49,6 +50,8 @@ pub(crate) struct Tunnel {
     pub(crate) client: Option<IpAddr>,
     /// Keeps the name at the address that the client connected to.
     pub(crate) held: Option<Hold>,
+    /// The gateways that it came through.
+    pub(crate) trail: Trail,
     /// Written if no request comes to write its own line.
     pub(crate) record: Record,
 }
@@ -141,8 +144,9 @@ async fn serve<IO>(gateway: Arc<Gateway>, tunnel: Tunnel, io: IO, scheme: Scheme
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Tunnel { ingress, environment, destination, naming, client, held: _held, record } = tunnel;
-    let target = Target::new(TunnelTarget::new(destination, scheme), naming);
+    let Tunnel { ingress, environment, destination, naming, client, held, trail, record } = tunnel;
+    let _held = held;
+    let target = Target::new(TunnelTarget::new(destination, scheme, trail), naming);
     let of = Beginning { ingress, client, environment: Some(environment.id().clone()) };
     let door = Arc::new(TunnelDoor::new(Arc::clone(&gateway), environment, target, of, record));
     let limits = gateway.limits();

@@ -24,7 +24,7 @@ pub(crate) use self::lease::Lease;
 pub(crate) use self::pool::Pool;
 pub use self::profile::Profiles;
 pub(crate) use self::profile::{OriginClient, ProfileId};
-pub(crate) use self::proxy::Hop;
+pub(crate) use self::proxy::{Hop, Trail};
 pub use self::proxy::{ProxyAuthorization, ProxySecurity, Spared, Upstream, UpstreamProxy};
 pub(crate) use self::reach::{Peer, Way, reach};
 pub(crate) use self::send::{Route, send};

@@ -10,6 +10,8 @@ mod everything;
 mod itself;
 #[path = "upstream_proxy/led.rs"]
 mod led;
+#[path = "upstream_proxy/loops.rs"]
+mod loops;
 #[path = "upstream_proxy/refused.rs"]
 mod refused;
 #[path = "upstream_proxy/sandbox.rs"]

@@ -20,6 +20,7 @@ use super::pulse::Pulse;
 use super::reply::Dialect;
 use super::substitution;
 use crate::limits::METHOD_BYTES;
+use crate::upstream::Trail;
 
 /// By which door a request came: what its target must look like.
 pub(crate) enum Door<'a> {
@@ -33,14 +34,16 @@ pub(crate) enum Door<'a> {
 pub(crate) struct TunnelTarget {
     pub(crate) destination: Destination,
     pub(crate) scheme: Scheme,
+    /// The gateways that it came through.
+    pub(crate) trail: Trail,
     /// The canonical authority: most requests say just this, and need not be parsed.
     authority: HeaderValue,
 }
 
 impl TunnelTarget {
-    pub(crate) fn new(destination: Destination, scheme: Scheme) -> TunnelTarget {
+    pub(crate) fn new(destination: Destination, scheme: Scheme, trail: Trail) -> TunnelTarget {
         let authority = canonical(&destination, scheme);
-        TunnelTarget { destination, scheme, authority }
+        TunnelTarget { destination, scheme, trail, authority }
     }
 }
 
@@ -60,6 +63,8 @@ pub(crate) struct RequestHead {
     pub(super) expects_continue: bool,
     /// The client can take trailers, and may send some.
     pub(super) trailers: bool,
+    /// The gateways that its tunnel came through.
+    pub(super) trail: Trail,
 }
 
 impl RequestHead {
@@ -84,6 +89,7 @@ impl RequestHead {
         if parts.version == Version::HTTP_2 && host.is_none() && parts.uri.authority().is_none() {
             return Err(Denial::new(Reason::MalformedRequest, "neither :authority nor host"));
         }
+        let mut trail = Trail::default();
         let (scheme, destination, authority, path) = match door {
             Door::Forward => {
                 let (scheme, destination, path) = forward_target(&parts.uri, host)?;
@@ -92,6 +98,7 @@ impl RequestHead {
             }
             Door::Tunnel(tunnel) => {
                 let path = tunnel_target(&parts.uri, host, tunnel)?;
+                trail.clone_from(&tunnel.trail);
                 (tunnel.scheme, tunnel.destination.clone(), tunnel.authority.clone(), path)
             }
         };
@@ -115,6 +122,7 @@ impl RequestHead {
             dialect,
             expects_continue,
             trailers,
+            trail,
         };
         Ok(head)
     }

@@ -20,14 +20,15 @@ pub(crate) fn prepare(
     body: Upload,
     hold: Option<Hold>,
 ) -> (Request<RequestBody>, Framing) {
-    let RequestHead { mut parts, authority, scheme, websocket, dialect, trailers, .. } = head;
+    let RequestHead { mut parts, authority, scheme, websocket, dialect, trailers, trail, .. } =
+        head;
     let names: SmallVec<[HeaderName; 2]> =
         injections.iter().map(|(name, _)| name.clone()).collect();
     let by_http2 = parts.version == Version::HTTP_2;
     let body = RequestBody::new(body, hold, names, parts.extensions.remove::<Pulse>());
     inject(&mut parts.headers, injections);
     let request = Request::from_parts(parts, body);
-    (request, Framing { authority, scheme, websocket, dialect, trailers, by_http2 })
+    (request, Framing { authority, scheme, websocket, dialect, trailers, by_http2, trail })
 }
 
 /// Sets each header once, in the place of all spellings of it.

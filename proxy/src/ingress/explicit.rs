@@ -139,10 +139,10 @@ impl ExplicitDoor {
     }
 
     async fn connect(&self, parts: &Parts, mut record: Record) -> Response<ReplyBody> {
-        if self.gateway.hop().is_in(&parts.headers) {
-            let message = "the upstream proxy leads back to this gateway";
-            return refuse_connect(record, &Denial::new(Reason::OriginConnect, message));
-        }
+        let trail = match self.gateway.hop().trail(&parts.headers) {
+            Ok(trail) => trail,
+            Err(denial) => return refuse_connect(record, &denial),
+        };
         let environment = match self.identify(&parts.headers) {
             Ok(environment) => environment,
             Err(denial) => return refuse_connect(record, &denial),
@@ -159,7 +159,8 @@ impl ExplicitDoor {
         record.goes_to(&destination, None);
         let (ingress, client) = (Ingress::Explicit, self.client);
         let naming = Naming::Fixed;
-        let mut tunnel = Tunnel { ingress, environment, destination, naming, client, held, record };
+        let mut tunnel =
+            Tunnel { ingress, environment, destination, naming, client, held, trail, record };
         let inside = self.gateway.refusals() == Refusals::Inside;
         let passage = match tunnel.admit(&self.gateway).await {
             Ok(passage) => passage,

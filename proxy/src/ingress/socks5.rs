@@ -24,6 +24,7 @@ use crate::gateway::Gateway;
 use crate::listener::{Accepted, Socket};
 use crate::snapshot::Environment;
 use crate::tunnel::{self, Naming, NotAdmitted, Tunnel};
+use crate::upstream::Trail;
 
 /// A client that has not asked for anything yet.
 struct Client {
@@ -125,7 +126,9 @@ impl Client {
         };
         record.goes_to(&destination, None);
         let (ingress, client, naming) = (Ingress::Socks, self.accepted.client, Naming::Fixed);
-        let mut tunnel = Tunnel { ingress, environment, destination, naming, client, held, record };
+        let trail = Trail::default();
+        let mut tunnel =
+            Tunnel { ingress, environment, destination, naming, client, held, trail, record };
         match Box::pin(tunnel.admit(&self.gateway)).await {
             Ok(passage) => {
                 // A client that has gone is met again by whoever reads from it.

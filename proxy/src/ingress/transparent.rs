@@ -23,6 +23,7 @@ use crate::gateway::Gateway;
 use crate::listener::{Accepted, Socket};
 use crate::snapshot::Environment;
 use crate::tunnel::{self, Alert, Naming, Passage, Tunnel};
+use crate::upstream::Trail;
 
 /// Serves one connection until it is closed.
 pub(crate) async fn serve(gateway: Arc<Gateway>, accepted: Accepted) {
@@ -54,6 +55,7 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, accepted: Accepted) {
         naming: Naming::Fixed,
         client: *client,
         held,
+        trail: Trail::default(),
         record,
     };
     let io = Prefixed::new(Default::default(), accepted.socket);

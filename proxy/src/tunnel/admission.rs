@@ -33,7 +33,7 @@ pub(crate) struct NotAdmitted {
 impl Tunnel {
     /// Judges and, where any bytes may pass, dials. A refusal is in the record when this returns.
     pub(crate) async fn admit(&mut self, gateway: &Gateway) -> Result<Passage, NotAdmitted> {
-        let Tunnel { environment, destination, record, .. } = self;
+        let Tunnel { environment, destination, trail, record, .. } = self;
         let grant = gate::admit(destination, environment).map_err(|denial| {
             record.refused(denial.reason);
             NotAdmitted { denial, is_readable_inside: true }
@@ -46,7 +46,7 @@ impl Tunnel {
             Ok(match mode {
                 Mode::Intercept => Passage::Requests,
                 Mode::Passthrough => Passage::OriginTls(route),
-                Mode::Splice => Passage::Bytes(route.take(gateway, record).await?),
+                Mode::Splice => Passage::Bytes(route.take(gateway, trail, record).await?),
             })
         };
         let passage: Result<_, UpstreamError> = passage.await;

@@ -53,7 +53,7 @@ impl Target {
             return Ok(self.get());
         }
         let destination = named(parts, &self.known)?;
-        let target = TunnelTarget::new(destination, self.known.scheme);
+        let target = TunnelTarget::new(destination, self.known.scheme, self.known.trail.clone());
         // Two may come at once over HTTP/2: the later one must then agree.
         Ok(self.named.get_or_init(|| target))
     }

@@ -47,7 +47,7 @@ pub(super) async fn passthrough<IO: AsyncRead + AsyncWrite + Unpin>(
         close(tunnel.record, &refusal.to_string());
         return refusal.alert().send_and_close(io).await;
     }
-    match route.take(gateway, &mut tunnel.record).await {
+    match route.take(gateway, &tunnel.trail, &mut tunnel.record).await {
         Ok(spliced) => splice(tunnel, spliced, io, gateway.limits()).await,
         Err(error) => {
             error.note(&mut tunnel.record);

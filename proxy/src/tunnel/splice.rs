@@ -13,7 +13,7 @@ use crate::audit::{Milestone, Record};
 use crate::gate::{self, Terms, TunnelGrant};
 use crate::gateway::Gateway;
 use crate::limits::Limits;
-use crate::upstream::{OriginStream, Peer, UpstreamError, Way};
+use crate::upstream::{OriginStream, Peer, Trail, UpstreamError, Way};
 
 /// What the audit line says of a relay that a new policy ended.
 pub(crate) const REVOKED: &str = "closed: a new policy does not permit it any more";
@@ -41,13 +41,14 @@ impl Route {
         &self.grant
     }
 
-    /// Connects to the origin.
+    /// Connects to the origin, for what came by `trail`.
     pub(super) async fn take(
         self,
         gateway: &Gateway,
+        trail: &Trail,
         record: &mut Record,
     ) -> Result<Spliced, UpstreamError> {
-        let (origin, peer) = self.way.take(gateway).await?;
+        let (origin, peer) = self.way.take(gateway, trail).await?;
         record.permitted(self.grant.entry(), std::iter::empty());
         record.dialled(peer);
         record.reached(Milestone::Connected);

@@ -38,7 +38,8 @@ pub(super) async fn connect(
 ) -> Result<Lease, UpstreamError> {
     let Destination { host, .. } = route.destination;
     let limits = gateway.limits();
-    let (stream, peer) = reach(gateway, route.destination, &route.snapshot.addresses).await?;
+    let rules = &route.snapshot.addresses;
+    let (stream, peer) = reach(gateway, route.destination, rules, &origin.trail).await?;
     record.dialled(peer);
     record.reached(Milestone::Connected);
     if origin.scheme == Scheme::Http {

@@ -10,6 +10,7 @@ use http::{Method, Request, Uri, Version};
 use http_body::Body;
 use outgate_policy::Scheme;
 
+use super::proxy::Trail;
 use crate::exchange::body::RequestBody;
 use crate::exchange::handshake::Handshake;
 use crate::exchange::reply::Dialect;
@@ -27,6 +28,8 @@ pub(crate) struct Framing {
     pub(crate) trailers: bool,
     /// Its client speaks HTTP/2.
     pub(crate) by_http2: bool,
+    /// The gateways that its client's tunnel came through.
+    pub(crate) trail: Trail,
 }
 
 impl Framing {

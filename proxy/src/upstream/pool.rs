@@ -13,6 +13,7 @@ use outgate_policy::{AddressRules, Destination, Scheme};
 
 use super::lease::{Exclusive, Lease, Shared};
 use super::profile::ProfileId;
+use super::proxy::Trail;
 use crate::limits::Limits;
 
 /// The upstream connections of one environment.
@@ -32,6 +33,8 @@ pub(crate) struct Origin {
     /// How its TLS was verified. Whether it leads through the upstream proxy follows from the
     /// destination, for as long as the gateway runs.
     pub(crate) profile: ProfileId,
+    /// What came to us by another way goes on over other connections.
+    pub(crate) trail: Trail,
 }
 
 /// What is offered to an origin.

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use zeroize::Zeroizing;
 
 pub use self::authorization::ProxyAuthorization;
-pub(crate) use self::hop::Hop;
+pub(crate) use self::hop::{Hop, Trail};
 use super::dial::{DialError, dial};
 use super::stream::OriginStream;
 use super::tls::{TlsError, handshake};
@@ -111,18 +111,24 @@ impl UpstreamProxy {
         })
     }
 
-    /// A tunnel to `authority`. Bounded by whoever waits.
+    /// A tunnel to `authority` for what came by `trail`. Bounded by whoever waits.
     pub(super) async fn tunnel(
         &self,
         gateway: &Gateway,
         authority: &str,
+        trail: &Trail,
     ) -> Result<OriginStream, DialError> {
-        self.open(gateway, authority)
+        self.open(gateway, authority, &gateway.hop().line(trail))
             .await
             .map_err(|error| DialError::Proxy { at: self.at.to_string(), error })
     }
 
-    async fn open(&self, gateway: &Gateway, authority: &str) -> Result<OriginStream, ProxyError> {
+    async fn open(
+        &self,
+        gateway: &Gateway,
+        authority: &str,
+        marks: &str,
+    ) -> Result<OriginStream, ProxyError> {
         let Destination { host, port } = &self.at;
         let found = gateway.resolver().find_proxy(host, *port).await;
         let limits = gateway.limits();
@@ -130,13 +136,13 @@ impl UpstreamProxy {
         let (stream, _) = dialled.map_err(|error| ProxyError::Connect(Box::new(error)))?;
         Ok(match &self.security {
             ProxySecurity::Clear => {
-                let io = self.connect(stream, authority, gateway.hop()).await?;
+                let io = self.connect(stream, authority, marks).await?;
                 OriginStream::Tunnel(Box::new(io))
             }
             ProxySecurity::Tls(tls) => {
                 let session = handshake(stream, host, tls, limits).await;
                 let session = session.map_err(ProxyError::Tls)?;
-                let io = self.connect(session, authority, gateway.hop()).await?;
+                let io = self.connect(session, authority, marks).await?;
                 OriginStream::SecureTunnel(Box::new(io))
             }
         })
@@ -147,9 +153,9 @@ impl UpstreamProxy {
         &self,
         mut io: IO,
         authority: &str,
-        hop: &Hop,
+        marks: &str,
     ) -> Result<Prefixed<IO>, ProxyError> {
-        let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{hop}");
+        let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{marks}");
         let mut head = Zeroizing::new(head);
         if let Some(authorization) = &self.authorization {
             authorization.write(&mut head);

@@ -15,7 +15,7 @@ use outgate_policy::{AddressRules, Destination, Host};
 
 use super::dial::{self, DialError, dial, families_in_turn};
 use super::error::UpstreamError;
-use super::proxy::{Upstream, UpstreamProxy};
+use super::proxy::{Trail, Upstream, UpstreamProxy};
 use super::stream::OriginStream;
 use crate::gateway::Gateway;
 use crate::resolve::{PinnedAddresses, ResolveError};
@@ -42,14 +42,15 @@ pub(crate) enum Way {
     ByName(Destination, Arc<UpstreamProxy>),
 }
 
-/// A connection to `destination`.
+/// A connection to `destination` for what came by `trail`.
 pub(crate) async fn reach(
     gateway: &Gateway,
     destination: &Destination,
     rules: &AddressRules,
+    trail: &Trail,
 ) -> Result<(OriginStream, Peer), UpstreamError> {
     let way = Way::find(gateway, destination, rules).await?;
-    Ok(way.take(gateway).await?)
+    Ok(way.take(gateway, trail).await?)
 }
 
 impl Peer {
@@ -96,7 +97,11 @@ impl Way {
     }
 
     /// Makes the connection, within the time that [`Limits::connect`](crate::Limits) gives.
-    pub(crate) async fn take(&self, gateway: &Gateway) -> Result<(OriginStream, Peer), DialError> {
+    pub(crate) async fn take(
+        &self,
+        gateway: &Gateway,
+        trail: &Trail,
+    ) -> Result<(OriginStream, Peer), DialError> {
         let limits = gateway.limits();
         // Boxed: whoever has no proxy need not hold room for one.
         let through: BoxFuture<'_, _> = match self {
@@ -104,8 +109,12 @@ impl Way {
                 let (stream, address) = dial(addresses, limits).await?;
                 return Ok((OriginStream::Direct(stream), Peer::At(address)));
             }
-            Way::Tunnel(addresses, proxy) => Box::pin(through_any(gateway, addresses, proxy)),
-            Way::ByName(destination, proxy) => Box::pin(by_name(gateway, destination, proxy)),
+            Way::Tunnel(addresses, proxy) => {
+                Box::pin(through_any(gateway, addresses, proxy, trail))
+            }
+            Way::ByName(destination, proxy) => {
+                Box::pin(by_name(gateway, destination, proxy, trail))
+            }
         };
         match tokio::time::timeout(limits.connect, through).await {
             Ok(reached) => reached,
@@ -118,8 +127,9 @@ async fn by_name(
     gateway: &Gateway,
     destination: &Destination,
     proxy: &UpstreamProxy,
+    trail: &Trail,
 ) -> Result<(OriginStream, Peer), DialError> {
-    let stream = proxy.tunnel(gateway, &destination.to_string()).await?;
+    let stream = proxy.tunnel(gateway, &destination.to_string(), trail).await?;
     Ok((stream, Peer::FoundByProxy))
 }
 
@@ -128,6 +138,7 @@ async fn through_any(
     gateway: &Gateway,
     addresses: &PinnedAddresses,
     proxy: &UpstreamProxy,
+    trail: &Trail,
 ) -> Result<(OriginStream, Peer), DialError> {
     // IPv4 begins: behind many proxies there is nothing else.
     let mut order: VecDeque<SocketAddr> = families_in_turn(addresses.iter(), SocketAddr::is_ipv4);
@@ -135,7 +146,7 @@ async fn through_any(
     let connect = |address: SocketAddr| async move {
         let stream = match proxy.spares_address(address) {
             true => OriginStream::Direct(dial::connect(address).await?),
-            false => proxy.tunnel(gateway, &address.to_string()).await?,
+            false => proxy.tunnel(gateway, &address.to_string(), trail).await?,
         };
         Ok((stream, Peer::At(address)))
     };

@@ -96,7 +96,8 @@ impl Route<'_> {
     pub(super) fn origin(&self, offer: Offer) -> Origin {
         let scheme = self.framing.scheme;
         let profile = self.profile.id_for(scheme);
-        Origin { scheme, destination: self.destination.clone(), offer, profile }
+        let trail = self.framing.trail.clone();
+        Origin { scheme, destination: self.destination.clone(), offer, profile, trail }
     }
 
     /// What is offered where HTTP/2 would do: in clear text it needs to be known.
