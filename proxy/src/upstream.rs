@@ -14,13 +14,14 @@ mod profile;
 mod proxy;
 mod reach;
 mod send;
+mod settings;
 mod stream;
 mod tls;
 mod websocket;
 
 pub(crate) use self::error::UpstreamError;
 pub(crate) use self::frame::Framing;
-pub(crate) use self::lease::Lease;
+pub(crate) use self::lease::{Lease, SharedLease};
 pub(crate) use self::pool::Pool;
 pub use self::profile::Profiles;
 pub(crate) use self::profile::{OriginClient, ProfileId};

@@ -18,6 +18,8 @@ mod legs;
 mod lifetime;
 #[path = "http2/names.rs"]
 mod names;
+#[path = "http2/room.rs"]
+mod room;
 #[path = "http2/streams.rs"]
 mod streams;
 #[path = "http2/upstream.rs"]

@@ -19,6 +19,7 @@ use super::pulse::{Pulse, Stream};
 use super::substitution::Findings;
 pub(crate) use super::upload::{Upload, UploadError};
 use crate::audit::Record;
+use crate::upstream::SharedLease;
 
 /// The body of a request on its way to the origin.
 pub(crate) struct RequestBody {
@@ -29,6 +30,9 @@ pub(crate) struct RequestBody {
     injected: SmallVec<[HeaderName; 2]>,
     /// The client's connection, where it is HTTP/2.
     pulse: Option<Pulse>,
+    /// Its place on the origin's connection, where others share that: a stream is open until both
+    /// of its sides are done, and the answer may be the first.
+    place: Option<SharedLease>,
 }
 
 /// How far an upload has come; shared with those who wait for its answer.
@@ -89,7 +93,7 @@ impl RequestBody {
         } else {
             Some(upload)
         };
-        RequestBody { inner, hold, progress, injected, pulse }
+        RequestBody { inner, hold, progress, injected, pulse, place: None }
     }
 
     /// The same again for a retry, if there is nothing in it.
@@ -101,6 +105,7 @@ impl RequestBody {
             progress,
             injected: SmallVec::new(),
             pulse: None,
+            place: None,
         })
     }
 
@@ -113,8 +118,14 @@ impl RequestBody {
         Arc::clone(&self.progress)
     }
 
+    /// Keeps `place` until it is done.
+    pub(crate) fn occupies(&mut self, place: &mut SharedLease) {
+        self.place = self.inner.is_some().then(|| place.share());
+    }
+
     fn finish(&mut self) {
         self.inner = None;
+        self.place = None;
         self.progress.finished.store(true, Ordering::Relaxed);
     }
 }

@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use outgate_policy::{Destination, Scheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::UpstreamError;
-use super::lease::{Exclusive, Lease, Said, Shared};
+use super::lease::{Exclusive, Lease, Shared};
 use super::pool::{Offer, Origin};
 use super::reach::{Peer, reach};
 use super::send::Route;
+use super::settings::{self, Said, Settings};
 use super::tls::secure;
 use crate::audit::{Milestone, Record};
 use crate::exchange::body::RequestBody;
@@ -26,8 +27,6 @@ use crate::limits::{HTTP2_MOST_WINDOW, HTTP2_PING, HTTP2_PONG, Limits};
 
 /// What an origin may send on one stream before its client reads on.
 const STREAM_WINDOW: u32 = 256 << 10;
-/// Until the origin has said how many it takes: a second stream could wait for the first.
-const UNHEARD_STREAMS: usize = 1;
 
 /// A fresh connection to `origin`; one that others may share is in the pool when this returns.
 pub(super) async fn connect(
@@ -93,9 +92,10 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let streams = u32::try_from(limits.streams).unwrap_or(u32::MAX);
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+    let settings = Settings::default();
+    let (sender, connection) = http2::Builder::new(settings.clone())
         .timer(TokioTimer::new())
-        .initial_max_send_streams(UNHEARD_STREAMS)
+        .initial_max_send_streams(settings::UNHEARD)
         .initial_stream_window_size(STREAM_WINDOW)
         // All streams' windows at once: one client that reads slowly holds up no other.
         .initial_connection_window_size(
@@ -109,16 +109,11 @@ where
         .map_err(|error| UpstreamError::of_exchange(&error))?;
     // It alone knows how many streams the origin takes, so the task can't have it for itself.
     let connection = Arc::new(Mutex::new(Some(connection)));
-    let asked = Arc::clone(&connection);
-    let room = move || {
-        let connection = asked.lock().unwrap_or_else(PoisonError::into_inner);
-        connection.as_ref().map_or(0, |connection| connection.current_max_send_streams())
-    };
-    let asked = Arc::clone(&connection);
-    let websockets = move || {
-        let connection = asked.lock().unwrap_or_else(PoisonError::into_inner);
-        connection.as_ref().map_or(Some(false), takes_websockets)
-    };
+    let asked = Arc::downgrade(&connection);
+    settings.are_said_by(move || match asked.upgrade() {
+        Some(connection) => said(&connection),
+        None => Said::NOTHING,
+    });
     let task = tokio::spawn(poll_fn(move |cx| {
         let mut place = connection.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(connection) = place.as_mut() else { return Poll::Ready(()) };
@@ -129,20 +124,20 @@ where
         }
         polled
     }));
-    let said = Said { room: Box::new(room), websockets: Box::new(websockets) };
-    let connection = Shared::new(sender, task.abort_handle(), peer, said);
+    let connection = Shared::new(sender, task.abort_handle(), peer, settings);
     Ok(route.environment.pool.share(connection, origin))
 }
 
-/// What the origin's SETTINGS say of WebSockets, once they have come: from then on it is known how
-/// many streams it takes. One that takes one at a time is better asked by HTTP/1.1 anyway.
-fn takes_websockets<IO>(
-    connection: &http2::Connection<TokioIo<IO>, RequestBody, TokioExecutor>,
-) -> Option<bool>
+/// An HTTP/2 connection until it ends.
+type Driven<IO> = Mutex<Option<http2::Connection<TokioIo<IO>, RequestBody, Settings>>>;
+
+fn said<IO>(connection: &Driven<IO>) -> Said
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let takes = connection.is_extended_connect_protocol_enabled();
-    let is_known = takes || connection.current_max_send_streams() != UNHEARD_STREAMS;
-    is_known.then_some(takes)
+    let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+    connection.as_ref().map_or(Said::NOTHING, |connection| Said {
+        streams: connection.current_max_send_streams(),
+        websockets: connection.is_extended_connect_protocol_enabled(),
+    })
 }

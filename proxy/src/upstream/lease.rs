@@ -16,12 +16,10 @@ use tokio::task::AbortHandle;
 use super::frame::Framing;
 use super::pool::Origin;
 use super::reach::Peer;
+use super::settings::Settings;
 use crate::exchange::body::RequestBody;
 use crate::exchange::expect::Release;
 use crate::exchange::interim::Interim;
-
-/// How often a fresh connection is looked at for its first SETTINGS: they come within a round trip.
-const SETTINGS_LOOK: Duration = Duration::from_millis(2);
 
 /// The right to send one request.
 pub(crate) enum Lease {
@@ -41,21 +39,17 @@ pub(crate) struct Shared {
     sender: http2::SendRequest<RequestBody>,
     task: AbortHandle,
     peer: Peer,
-    said: Said,
+    settings: Settings,
     leases: AtomicUsize,
     used: Mutex<Instant>,
 }
 
-/// What the origin's SETTINGS say; asked anew each time, for they may change.
-pub(super) struct Said {
-    /// How many streams it takes at a time.
-    pub(super) room: Box<dyn Fn() -> usize + Send + Sync>,
-    /// Whether it takes WebSockets (RFC 8441 §3), once it has said anything.
-    pub(super) websockets: Box<dyn Fn() -> Option<bool> + Send + Sync>,
-}
-
 /// Room for one exchange on a shared connection.
-pub(crate) struct SharedLease(Arc<Shared>);
+pub(crate) struct SharedLease {
+    connection: Arc<Shared>,
+    /// Where there are several: which is the last one.
+    holders: Option<Arc<()>>,
+}
 
 /// Why a request got no answer on a connection.
 pub(super) enum SendError {
@@ -76,7 +70,7 @@ impl Lease {
     pub(crate) fn peer(&self) -> Peer {
         match self {
             Lease::Exclusive(connection, _) => connection.peer,
-            Lease::Shared(lease) => lease.0.peer,
+            Lease::Shared(lease) => lease.connection.peer,
         }
     }
 
@@ -97,8 +91,10 @@ impl Lease {
                 }
             }
             Lease::Shared(lease) => {
-                let mut sender = lease.0.sender.clone();
-                Ok(sender.try_send_request(framing.for_http2(request)).await?)
+                let mut sender = lease.connection.sender.clone();
+                let mut request = framing.for_http2(request);
+                request.body_mut().occupies(lease);
+                Ok(sender.try_send_request(request).await?)
             }
         }
     }
@@ -150,10 +146,10 @@ impl Shared {
         sender: http2::SendRequest<RequestBody>,
         task: AbortHandle,
         peer: Peer,
-        said: Said,
+        settings: Settings,
     ) -> Shared {
         let used = Mutex::new(Instant::now());
-        Shared { sender, task, peer, said, leases: AtomicUsize::new(0), used }
+        Shared { sender, task, peer, settings, leases: AtomicUsize::new(0), used }
     }
 
     pub(super) fn peer(&self) -> Peer {
@@ -167,7 +163,7 @@ impl Shared {
     /// Whether one more exchange fits, by our bound and by the origin's.
     pub(super) fn has_room(&self, most: usize) -> bool {
         let leases = self.leases.load(Ordering::Relaxed);
-        leases < most && leases < (self.said.room)()
+        leases < most && leases < self.settings.streams()
     }
 
     /// Since when nobody has used it, if nobody does.
@@ -177,8 +173,7 @@ impl Shared {
     }
 
     pub(super) fn lease(self: &Arc<Self>) -> Lease {
-        self.leases.fetch_add(1, Ordering::Relaxed);
-        Lease::Shared(SharedLease(Arc::clone(self)))
+        Lease::Shared(SharedLease::of(self))
     }
 }
 
@@ -189,24 +184,30 @@ impl Drop for Shared {
 }
 
 impl SharedLease {
+    fn of(connection: &Arc<Shared>) -> SharedLease {
+        connection.leases.fetch_add(1, Ordering::Relaxed);
+        SharedLease { connection: Arc::clone(connection), holders: None }
+    }
+
+    /// The same place for another holder: the last one gives its room back.
+    pub(crate) fn share(&mut self) -> SharedLease {
+        let holders = Some(Arc::clone(self.holders.get_or_insert_default()));
+        SharedLease { connection: Arc::clone(&self.connection), holders }
+    }
+
     /// Whether the origin takes WebSockets here; one that does not say so within `wait` does not.
     pub(super) async fn takes_websockets(&self, wait: Duration) -> bool {
-        let said = async {
-            loop {
-                match (self.0.said.websockets)() {
-                    Some(takes) => return takes,
-                    // hyper tells nobody when SETTINGS come.
-                    None => tokio::time::sleep(SETTINGS_LOOK).await,
-                }
-            }
-        };
-        tokio::time::timeout(wait, said).await.unwrap_or(false)
+        self.connection.settings.takes_websockets(wait).await
     }
 }
 
 impl Drop for SharedLease {
     fn drop(&mut self) {
-        self.0.leases.fetch_sub(1, Ordering::Relaxed);
-        *self.0.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let is_last = |holders| Arc::into_inner(holders).is_some();
+        if self.holders.take().is_none_or(is_last) {
+            self.connection.leases.fetch_sub(1, Ordering::Relaxed);
+        }
+        let now = Instant::now();
+        *self.connection.used.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 }

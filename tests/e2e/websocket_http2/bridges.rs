@@ -1,5 +1,7 @@
 //! Do the two ends of a WebSocket understand each other when they speak different HTTP?
 
+use std::time::Instant;
+
 use outgate_tests::origin::Script;
 
 use super::*;
@@ -52,6 +54,27 @@ fn a_stream_becomes_a_connection_for_an_origin_of_http1() {
         let audit = gateway.final_audit();
         assert_eq!(audit[0]["http"], json!({"client": "2", "origin": "1.1"}));
         assert_eq!(audit[0]["status"], 200);
+    });
+}
+
+/// Nothing that it says of itself is missing: nobody has to wait for more.
+#[test]
+fn an_origin_of_one_stream_at_a_time_is_asked_by_http1_at_once() {
+    isolated(|| {
+        let world = world!();
+        let _origin = world
+            .http2(NAME)
+            .settings(|settings| {
+                settings.max_concurrent_streams(1);
+            })
+            .alpn(&["h2", "http/1.1"])
+            .http1(scripts::websocket_echo())
+            .start();
+        let gateway = gateway(&world);
+        let client = gateway.http2(NAME).connect();
+        let begun_at = Instant::now();
+        assert!(echoes(&mut begun(&client)));
+        assert!(begun_at.elapsed() < Duration::from_secs(4), "{:?}", begun_at.elapsed());
     });
 }
 
