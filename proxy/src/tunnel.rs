@@ -25,7 +25,6 @@ pub(crate) use self::alert::Alert;
 use self::door::{Target, TunnelDoor};
 use self::intercept::intercept;
 use self::passthrough::passthrough;
-pub(crate) use self::splice::REVOKED;
 use self::splice::splice;
 use crate::audit::{Beginning, Record};
 use crate::connection::end;

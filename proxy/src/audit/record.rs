@@ -13,6 +13,9 @@ use super::line::{Kind, Line, PATH_BYTES, RecordId, printable};
 use crate::ingress::Ingress;
 use crate::upstream::Peer;
 
+/// What a line says that nobody finished: its task was dropped, most often with a client's connection.
+const BROKEN_OFF: &str = "the client left, or was cut off, before the end";
+
 /// One audit line in the making. Finished by [`Record::finish`], else by dropping it.
 pub(crate) struct Record {
     line: Option<Box<Line>>,
@@ -175,7 +178,7 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         self.edit(|line| {
-            line.error.get_or_insert_with(|| "broken off before its end".to_owned());
+            line.error.get_or_insert_with(|| BROKEN_OFF.to_owned());
         });
         self.write();
     }

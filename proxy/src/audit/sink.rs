@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_forgotten_record_is_still_one_line() {
         let line = written(|record| record.asks(&Method::GET, "/x"));
-        assert_eq!(line["error"], "broken off before its end");
+        assert_eq!(line["error"], "the client left, or was cut off, before the end");
         assert_eq!((&line["path"], &line["verdict"]), (&"/x".into(), &"allow".into()));
     }
 

@@ -1,8 +1,8 @@
 //! What streams in each direction, and how far has it come?
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use super::forward::{BodyError, Forwarded};
 use super::inject::remove_spellings;
 use super::pulse::{Pulse, Stream};
 use super::substitution::Findings;
-pub(crate) use super::upload::{Upload, UploadError};
+pub(crate) use super::upload::{Breach, Upload, UploadError};
 use crate::audit::Record;
 use crate::upstream::SharedLease;
 
@@ -40,6 +40,8 @@ pub(crate) struct RequestBody {
 pub(crate) struct Progress {
     bytes: AtomicU64,
     finished: AtomicBool,
+    /// What its client did to it, if it did.
+    breach: OnceLock<Breach>,
     /// Where placeholders are looked for in it.
     findings: Option<Arc<Findings>>,
 }
@@ -70,6 +72,11 @@ impl Progress {
 
     pub(crate) fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Relaxed)
+    }
+
+    /// What its client did to it, which explains whatever came of it.
+    pub(crate) fn breach(&self) -> Option<Breach> {
+        self.breach.get().copied()
     }
 
     /// Notes whose values it carries. What it was refused for, if it was.
@@ -162,7 +169,12 @@ impl Body for RequestBody {
                 Poll::Ready(Some(Ok(frame)))
             }
             // Passed on as an error, so that the origin sees a broken upload, not a short one.
-            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            Some(Err(error)) => {
+                if let UploadError::Client(error) = &error {
+                    this.progress.breach.get_or_init(|| Breach::of(error));
+                }
+                Poll::Ready(Some(Err(error)))
+            }
             None => {
                 this.finish();
                 Poll::Ready(None)

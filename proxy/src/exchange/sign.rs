@@ -94,12 +94,7 @@ async fn collect(
         })?;
         pulse.iter().for_each(|pulse| pulse.beat());
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| match error {
-            UploadError::Refused(denial) => denial,
-            UploadError::Client(_) => {
-                Denial::new(Reason::MalformedRequest, "the request's body ended early")
-            }
-        })?;
+        let frame = frame.map_err(UploadError::denial)?;
         let Ok(data) = frame.into_data() else { continue };
         if bytes.len() + data.len() > most {
             return Err(too_large(most));

@@ -138,8 +138,3 @@ fn stranger(judge: &Judge) -> Denial {
         format!("a placeholder stands in the body, and {host} is trusted with none there");
     Denial::new(Reason::PlaceholderNotTrusted, message)
 }
-
-/// The client broke off what it was sending.
-fn broken_off() -> Denial {
-    Denial::new(Reason::MalformedRequest, "the request's body ended early")
-}

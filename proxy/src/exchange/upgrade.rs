@@ -3,7 +3,6 @@
 //! Bytes are relayed only after the origin has agreed to the very protocol that the client asked
 //! for. Until then everything on the connection is HTTP and is judged.
 
-use std::io;
 use std::sync::Arc;
 
 use http::header::{self, HeaderName};
@@ -23,8 +22,7 @@ use crate::audit::Record;
 use crate::gate::{self, Asked};
 use crate::gateway::Gateway;
 use crate::snapshot::Environment;
-use crate::tunnel::REVOKED;
-use crate::tunnel::relay::relay;
+use crate::tunnel::relay::{RelayError, relay};
 use crate::upstream::Lease;
 
 /// An agreed upgrade, waiting for the client's side of the connection.
@@ -92,13 +90,15 @@ pub(crate) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
     match Messages::of(asked, credentials, environment, most) {
         None => {
             let mut client = client;
-            upgrade.relayed(&mut client, gateway).await.finish();
+            let (record, end) = upgrade.relayed(&mut client, gateway).await;
+            finish(record, end);
         }
         Some(messages) => {
             let mut client = Searched::new(client, messages);
-            let mut record = Box::pin(upgrade.relayed(&mut client, gateway)).await;
+            let (mut record, end) = Box::pin(upgrade.relayed(&mut client, gateway)).await;
+            // What it was refused for says more than how it ended.
             let refused = client.into_refused(&mut record);
-            record.finish();
+            finish(record, end);
             if let Some(client) = refused {
                 // It is to read why.
                 serve::close(client).await;
@@ -107,32 +107,49 @@ pub(crate) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
+/// How a relay ended that should have been.
+#[derive(Debug, thiserror::Error)]
+enum UpgradeError {
+    #[error(transparent)]
+    Relay(#[from] RelayError),
+    #[error("the origin did not switch: {0}")]
+    NotSwitched(hyper::Error),
+    #[error("the origin did not switch in time")]
+    Late,
+}
+
+fn finish(mut record: Record, end: Result<(), UpgradeError>) {
+    if let Err(error) = end {
+        record.error(error.to_string());
+    }
+    record.finish();
+}
+
 impl Upgrade {
-    /// Relays, and gives the record of it.
-    async fn relayed<IO>(self, client: &mut IO, gateway: &Gateway) -> Record
+    /// Relays, and gives the record of it, and how it ended.
+    async fn relayed<IO>(
+        self,
+        client: &mut IO,
+        gateway: &Gateway,
+    ) -> (Record, Result<(), UpgradeError>)
     where
         IO: AsyncRead + AsyncWrite + Unpin,
     {
         let (limits, credentials) = (gateway.limits(), gateway.credentials());
         let Upgrade { origin, mut lease, mut record, environment, asked } = self;
-        match tokio::time::timeout(limits.origin_handshake, origin).await {
-            Ok(Ok(origin)) => {
-                let peer = lease.peer();
-                lease.upgraded();
-                let note = |up, down| record.moved(up, down);
-                let origin = Switched::new(origin);
-                let relayed = tokio::select! {
-                    relayed = relay(client, origin, limits.idle_upgraded, note) => relayed,
-                    () = gate::revoked(&environment, credentials, &asked, peer) => Err(io::Error::other(REVOKED)),
-                };
-                if let Err(error) = relayed {
-                    record.error(error.to_string());
-                }
-            }
-            Ok(Err(error)) => record.error(format!("the origin did not switch: {error}")),
-            Err(_) => record.error("the origin did not switch in time"),
-        }
-        record
+        let origin = match tokio::time::timeout(limits.origin_handshake, origin).await {
+            Ok(Ok(origin)) => Switched::new(origin),
+            Ok(Err(error)) => return (record, Err(UpgradeError::NotSwitched(error))),
+            Err(_) => return (record, Err(UpgradeError::Late)),
+        };
+        let peer = lease.peer();
+        lease.upgraded();
+        let note = |up, down| record.moved(up, down);
+        let relayed = tokio::select! {
+            relayed = relay(client, origin, limits.idle_upgraded, note) => relayed,
+            () = gate::revoked(&environment, credentials, &asked, peer) => Err(RelayError::Revoked),
+        };
+        (record, relayed.map_err(UpgradeError::from))
     }
 
     /// Ends it: the client did not wait for its side.

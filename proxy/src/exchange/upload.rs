@@ -1,5 +1,7 @@
 //! Where does the body of a request come from?
 
+use std::error::Error;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use outgate_policy::Denial;
+use outgate_policy::{Denial, Reason};
 
 use super::substitution::{Findings, Substituted};
 
@@ -30,6 +32,40 @@ pub(crate) enum UploadError {
     /// It must not go on.
     #[error(transparent)]
     Refused(Denial),
+}
+
+/// What its client did to an upload.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub(crate) enum Breach {
+    #[error("the client left before the end of its request's body")]
+    Left,
+    /// It broke the rules, as far as is known.
+    #[error("the request's body ended early")]
+    Malformed,
+}
+
+impl UploadError {
+    /// What it means for a request that was not sent yet.
+    pub(super) fn denial(self) -> Denial {
+        match self {
+            UploadError::Client(error) => {
+                Denial::new(Reason::MalformedRequest, Breach::of(&error).to_string())
+            }
+            UploadError::Refused(denial) => denial,
+        }
+    }
+}
+
+impl Breach {
+    pub(super) fn of(error: &hyper::Error) -> Breach {
+        use io::ErrorKind::{InvalidData, InvalidInput};
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        let is_malformed = cause.is_some_and(|io| matches!(io.kind(), InvalidData | InvalidInput));
+        match is_malformed || error.is_parse() {
+            true => Breach::Malformed,
+            false => Breach::Left,
+        }
+    }
 }
 
 impl Upload {

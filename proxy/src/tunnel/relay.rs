@@ -16,6 +16,26 @@ use tokio::time::{Instant, Sleep};
 /// One read.
 const CHUNK: usize = 16 << 10;
 
+/// What the audit line says of a relay that a new policy ended.
+pub(crate) const REVOKED: &str = "closed: a new policy does not permit it any more";
+
+/// Why a relay ended otherwise than in order, and by whom.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RelayError {
+    /// The client broke it off.
+    #[error("the client left: {0}")]
+    Client(io::Error),
+    /// The origin did.
+    #[error("the origin broke off: {0}")]
+    Origin(io::Error),
+    /// Nobody said anything.
+    #[error("silent for too long")]
+    Silent,
+    /// It must not go on.
+    #[error("{REVOKED}")]
+    Revoked,
+}
+
 /// Relays between `client` and `origin` until both are done, one fails, or neither has said
 /// anything for `idle`. `passed` is told how many bytes went up and down so far: a relay may be
 /// cut from outside.
@@ -24,7 +44,7 @@ pub(crate) async fn relay<C, O>(
     mut origin: O,
     idle: Duration,
     mut passed: impl FnMut(u64, u64),
-) -> io::Result<()>
+) -> Result<(), RelayError>
 where
     C: AsyncRead + AsyncWrite + Unpin,
     O: AsyncRead + AsyncWrite + Unpin,
@@ -44,7 +64,8 @@ where
             return Poll::Ready(Ok(()));
         }
         // Both are asked: a direction that failed ends it, also while the other waits.
-        let (up_done, down_done) = (up_done?, down_done?);
+        let (up_done, down_done) =
+            (up_done.map_err(Broken::upwards)?, down_done.map_err(Broken::downwards)?);
         if up_done.is_ready() && down_done.is_ready() {
             return Poll::Ready(Ok(()));
         }
@@ -55,9 +76,9 @@ where
 
 /// Whether a direction failed only because its receiver, which had said all that it had to say
 /// `the_other` way, has closed altogether.
-fn is_gone(done: &Poll<io::Result<()>>, the_other: &Direction) -> bool {
+fn is_gone(done: &Poll<Result<(), Broken>>, the_other: &Direction) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
-    let Poll::Ready(Err(error)) = done else { return false };
+    let Poll::Ready(Err(Broken::From(error) | Broken::To(error))) = done else { return false };
     the_other.ended && matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected)
 }
 
@@ -66,12 +87,34 @@ fn poll_silence(
     mut silence: Pin<&mut Sleep>,
     idle: Duration,
     moved: bool,
-) -> Poll<io::Result<()>> {
+) -> Poll<Result<(), RelayError>> {
     if moved {
         silence.as_mut().reset(Instant::now() + idle);
     }
     ready!(silence.poll(cx));
-    Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "silent for too long")))
+    Poll::Ready(Err(RelayError::Silent))
+}
+
+/// Which end of a direction failed.
+enum Broken {
+    From(io::Error),
+    To(io::Error),
+}
+
+impl Broken {
+    fn upwards(self) -> RelayError {
+        match self {
+            Broken::From(error) => RelayError::Client(error),
+            Broken::To(error) => RelayError::Origin(error),
+        }
+    }
+
+    fn downwards(self) -> RelayError {
+        match self {
+            Broken::From(error) => RelayError::Origin(error),
+            Broken::To(error) => RelayError::Client(error),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -85,22 +128,27 @@ struct Direction {
 }
 
 impl Direction {
-    fn poll<R, W>(&mut self, cx: &mut Context<'_>, from: &mut R, to: &mut W) -> Poll<io::Result<()>>
+    fn poll<R, W>(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut R,
+        to: &mut W,
+    ) -> Poll<Result<(), Broken>>
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
         loop {
-            ready!(self.poll_kept(cx, to))?;
+            ready!(self.poll_kept(cx, to)).map_err(Broken::To)?;
             if self.ended {
-                return self.poll_shut(cx, to);
+                return self.poll_shut(cx, to).map_err(Broken::To);
             }
             let mut chunk = [std::mem::MaybeUninit::uninit(); CHUNK];
             let mut chunk = ReadBuf::uninit(&mut chunk);
             match Pin::new(&mut *from).poll_read(cx, &mut chunk) {
-                Poll::Ready(result) => result?,
+                Poll::Ready(result) => result.map_err(Broken::From)?,
                 Poll::Pending => {
-                    ready!(self.poll_flush(cx, to))?;
+                    ready!(self.poll_flush(cx, to)).map_err(Broken::To)?;
                     return Poll::Pending;
                 }
             }
@@ -108,7 +156,7 @@ impl Direction {
             self.bytes += read.len() as u64;
             self.ended = read.is_empty();
             let written = match Pin::new(&mut *to).poll_write(cx, read) {
-                Poll::Ready(written) => written?,
+                Poll::Ready(written) => written.map_err(Broken::To)?,
                 Poll::Pending => 0,
             };
             self.unflushed = true;
@@ -204,9 +252,9 @@ mod tests {
     }
 
     /// What is read from it breaks off.
-    struct Broken;
+    struct Resetting;
 
-    impl AsyncRead for Broken {
+    impl AsyncRead for Resetting {
         fn poll_read(
             self: Pin<&mut Self>,
             _: &mut Context<'_>,
@@ -216,7 +264,7 @@ mod tests {
         }
     }
 
-    impl AsyncWrite for Broken {
+    impl AsyncWrite for Resetting {
         fn poll_write(
             self: Pin<&mut Self>,
             _: &mut Context<'_>,
@@ -238,11 +286,11 @@ mod tests {
     async fn who_breaks_off_ends_it_while_the_other_side_is_silent() {
         let begun = Instant::now();
         let (_silent, side) = duplex(64);
-        let broken = relay(side, Broken, IDLE, |_, _| {}).await;
-        assert_eq!(broken.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionReset));
+        let broken = relay(side, Resetting, IDLE, |_, _| {}).await;
+        assert!(matches!(broken, Err(RelayError::Origin(_))), "{broken:?}");
         let (_silent, side) = duplex(64);
-        let broken = relay(Broken, side, IDLE, |_, _| {}).await;
-        assert_eq!(broken.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionReset));
+        let broken = relay(Resetting, side, IDLE, |_, _| {}).await;
+        assert!(matches!(broken, Err(RelayError::Client(_))), "{broken:?}");
         assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
@@ -256,7 +304,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(6)).await;
         client.write_all(b"ping").await.expect("open");
         let relayed = relayed.await.expect("no panic");
-        assert_eq!(relayed.map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
+        assert!(matches!(relayed, Err(RelayError::Silent)), "{relayed:?}");
         assert_eq!(begun.elapsed().as_secs(), 16);
     }
 

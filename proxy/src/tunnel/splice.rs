@@ -3,20 +3,15 @@
 //! To a pinned address of the very name that was judged, and only as long as the policy in force
 //! would open it again.
 
-use std::io;
-
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Tunnel;
-use super::relay::relay;
+use super::relay::{RelayError, relay};
 use crate::audit::{Milestone, Record};
 use crate::gate::{self, Terms, TunnelGrant};
 use crate::gateway::Gateway;
 use crate::limits::Limits;
 use crate::upstream::{OriginStream, Peer, Trail, UpstreamError, Way};
-
-/// What the audit line says of a relay that a new policy ended.
-pub(crate) const REVOKED: &str = "closed: a new policy does not permit it any more";
 
 /// A way to an origin that may be taken.
 pub(crate) struct Route {
@@ -69,7 +64,7 @@ pub(super) async fn splice<IO: AsyncRead + AsyncWrite + Unpin>(
     let relayed = tokio::select! {
         // First: what was withdrawn while the origin was dialled passes not one byte.
         biased;
-        () = gate::withdrawn(&environment, &terms, peer) => Err(io::Error::other(REVOKED)),
+        () = gate::withdrawn(&environment, &terms, peer) => Err(RelayError::Revoked),
         relayed = relay(client, origin, limits.idle_upgraded, note) => relayed,
     };
     if let Err(error) = relayed {

@@ -11,7 +11,7 @@ use outgate_policy::{Denial, Destination, Reason};
 use super::dial::DialError;
 use super::tls::TlsError;
 use crate::audit::Record;
-use crate::exchange::body::UploadError;
+use crate::exchange::body::Breach;
 use crate::resolve::ResolveError;
 
 /// Why a permitted request got no answer.
@@ -33,8 +33,8 @@ pub(crate) enum UpstreamError {
     #[error("the origin speaks HTTP/1.1 only, and gRPC needs HTTP/2")]
     OnlyHttp1,
     /// The client broke its own upload off.
-    #[error("the request's body ended early")]
-    Upload,
+    #[error(transparent)]
+    Upload(#[from] Breach),
     #[error("no answer within {0:?} of the request's end")]
     Timeout(Duration),
 }
@@ -43,12 +43,8 @@ impl UpstreamError {
     pub(super) fn of_exchange(error: &hyper::Error) -> UpstreamError {
         let cause = std::error::Error::source(error);
         if error.is_user() {
-            // A request's body fails with an error of its own; what else counts as ours is that the
-            // connection's task has ended.
-            return match cause.is_some_and(|cause| cause.is::<UploadError>()) {
-                true => UpstreamError::Upload,
-                false => UpstreamError::Protocol("the connection ended too early".to_owned()),
-            };
+            // What counts as ours is that the connection's task has ended.
+            return UpstreamError::Protocol("the connection ended too early".to_owned());
         }
         if let Some(class) = cause.and_then(client_refused) {
             return UpstreamError::Unwelcome(class);
@@ -74,7 +70,7 @@ impl UpstreamError {
             UpstreamError::Dial(_) => Reason::OriginConnect,
             UpstreamError::Tls(_) | UpstreamError::Unwelcome(_) => Reason::OriginTls,
             UpstreamError::Protocol(_) | UpstreamError::OnlyHttp1 => Reason::OriginProtocol,
-            UpstreamError::Upload => Reason::MalformedRequest,
+            UpstreamError::Upload(_) => Reason::MalformedRequest,
             UpstreamError::Timeout(_) => Reason::OriginTimeout,
         }
     }
@@ -109,7 +105,7 @@ impl UpstreamError {
             }
             UpstreamError::Tls(TlsError::Timeout(_) | TlsError::Name { .. })
             | UpstreamError::Timeout(_)
-            | UpstreamError::Upload => self.to_string(),
+            | UpstreamError::Upload(_) => self.to_string(),
             UpstreamError::OnlyHttp1 => {
                 format!("{host} port {port} speaks HTTP/1.1 only, and gRPC needs HTTP/2")
             }

@@ -83,12 +83,20 @@ pub(crate) async fn send(
                     request = unsent;
                     pooled = false;
                 }
-                _ => return Err(UpstreamError::of_exchange(&failed.into_error())),
+                _ => return Err(why(&upload, &failed.into_error())),
             },
             Err(SendError::Flood) => {
                 return Err(UpstreamError::Protocol("a flood of interim answers".to_owned()));
             }
         }
+    }
+}
+
+/// Over HTTP/2 the codec tells nothing of an upload that failed.
+fn why(upload: &Progress, error: &hyper::Error) -> UpstreamError {
+    match upload.breach() {
+        Some(breach) => UpstreamError::Upload(breach),
+        None => UpstreamError::of_exchange(error),
     }
 }
 

@@ -194,3 +194,33 @@ fn it_is_closed_with_the_secret_that_it_began_with() {
         assert_secret_absent(gateway.output(), &new);
     });
 }
+
+#[test]
+fn what_an_origin_says_as_it_leaves_is_in_no_line() {
+    isolated(|| {
+        let world = world!();
+        let secret = canary(40);
+        let length = u8::try_from(8 + secret.len()).expect("a short frame");
+        // SETTINGS_ENABLE_CONNECT_PROTOCOL; an answer of 200 on the first stream; GOAWAY.
+        let takes = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 1];
+        let agrees = [0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88];
+        let leaves = [0, 0, length, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2];
+        let leaves = [&leaves[..], secret.as_bytes()].concat();
+        let script = move |connection: &mut Connection| {
+            connection.bytes();
+            for frame in [&takes[..], &agrees, &leaves] {
+                connection.send(frame);
+                connection.pause(Duration::from_millis(500));
+            }
+        };
+        let _origin = world.https(NAME).alpn(&["h2"]).script(script).start();
+        let entry = json!({"domain": NAME, "transform": {"Authorization": secret}});
+        let gateway = world.gateway(json!({"network": {"allowlist": [entry]}}));
+        let client = gateway.http2(NAME).connect();
+        let mut exchange = begun(&client);
+        drop(exchange.rest());
+        let error = gateway.wait_audit(1)[0]["error"].to_string();
+        assert!(error.contains("the origin broke off: "), "{error}");
+        assert_secret_absent(gateway.output(), &secret);
+    });
+}

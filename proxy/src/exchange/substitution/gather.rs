@@ -13,8 +13,6 @@ use outgate_policy::{Denial, Reason};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::pulse::Pulse;
-use super::super::upload::UploadError;
-use super::broken_off;
 use super::filter::Filtered;
 use crate::limits::Limits;
 use crate::snapshot::Environment;
@@ -59,8 +57,7 @@ pub(super) async fn gather(
         pulse.into_iter().for_each(Pulse::beat);
         let frame = match next {
             Some(Ok(frame)) => frame,
-            Some(Err(UploadError::Refused(denial))) => return Err(denial),
-            Some(Err(UploadError::Client(_))) => return Err(broken_off()),
+            Some(Err(error)) => return Err(error.denial()),
             None => return Ok(Gathered { whole: true, ..gathered.together() }),
         };
         match frame.into_data() {

@@ -11,7 +11,7 @@ use super::{Close, encode};
 use crate::exchange::substitution::Findings;
 use crate::gate::Asked;
 use crate::snapshot::Environment;
-use crate::tunnel::REVOKED;
+use crate::tunnel::relay::REVOKED;
 
 /// What is asked of the messages of one WebSocket.
 pub(crate) struct Messages {
