@@ -23,6 +23,7 @@ pub(crate) mod run;
 mod scrubbed;
 pub(crate) mod serve;
 pub(crate) mod sign;
+mod silence;
 mod substitution;
 pub(crate) mod switched;
 mod upgrade;

@@ -12,5 +12,7 @@ mod legs;
 mod refusals;
 #[path = "bodies/scene.rs"]
 mod scene;
+#[path = "bodies/slow_sources.rs"]
+mod slow_sources;
 #[path = "bodies/streams.rs"]
 mod streams;

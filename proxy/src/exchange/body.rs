@@ -40,6 +40,8 @@ pub(crate) struct RequestBody {
 pub(crate) struct Progress {
     bytes: AtomicU64,
     finished: AtomicBool,
+    /// It waits for a value that it is to have in it.
+    asking: AtomicBool,
     /// What its client did to it, if it did.
     breach: OnceLock<Breach>,
     /// Where placeholders are looked for in it.
@@ -72,6 +74,11 @@ impl Progress {
 
     pub(crate) fn is_finished(&self) -> bool {
         self.finished.load(Ordering::Relaxed)
+    }
+
+    /// Whether it can move: neither done nor waiting for a value.
+    pub(crate) fn is_on_its_way(&self) -> bool {
+        !self.is_finished() && !self.asking.load(Ordering::Relaxed)
     }
 
     /// What its client did to it, which explains whatever came of it.
@@ -153,7 +160,9 @@ impl Body for RequestBody {
         let Some(upload) = &mut this.inner else {
             return Poll::Ready(None);
         };
-        let polled = ready!(Pin::new(&mut *upload).poll_frame(cx));
+        let polled = Pin::new(&mut *upload).poll_frame(cx);
+        this.progress.asking.store(upload.is_asking(), Ordering::Relaxed);
+        let polled = ready!(polled);
         this.pulse.iter().for_each(Pulse::beat);
         match polled {
             Some(Ok(mut frame)) => {

@@ -3,18 +3,19 @@
 //! Nothing, where the request says it by itself: a hash that the origin holds the body against, or
 //! that the body is not signed. Else its hash, and for that the whole body has to be here.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
 use bytes::Bytes;
 use http_body::Body;
-use http_body_util::BodyExt;
 use outgate_credentials::Payload;
 use outgate_policy::{Denial, Reason};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::pulse::Pulse;
+use super::silence::{Silent, unless_silent};
 use super::upload::{Upload, UploadError};
 use crate::audit::Record;
 use crate::gate::RequestPermit;
@@ -87,7 +88,10 @@ async fn collect(
     let mut bytes = Vec::with_capacity(announced.unwrap_or_default());
     let mut hash = Context::new(&SHA256);
     loop {
-        let frame = timeout(limits.idle_tunnel, upload.frame()).await.map_err(|_| {
+        let frame = unless_silent(limits.idle_tunnel, |cx| {
+            (Pin::new(&mut upload).poll_frame(cx), upload.is_asking())
+        });
+        let frame = frame.await.map_err(|Silent| {
             let message =
                 "the request's body stopped before its end, and is needed for a signature";
             Denial::new(Reason::RequestTimeout, message)

@@ -77,6 +77,14 @@ impl Upload {
         }
     }
 
+    /// Whether it waits for something else than its client.
+    pub(super) fn is_asking(&self) -> bool {
+        match self {
+            Upload::Incoming(_) | Upload::Memory(_) => false,
+            Upload::Substituted(substituted) => substituted.is_asking(),
+        }
+    }
+
     /// Whether the origin gets the very bytes that the client has spoken of in its head.
     pub(super) fn is_as_sent(&self) -> bool {
         match self {

@@ -148,7 +148,7 @@ async fn answer_late(upload: &Progress, limit: Duration) -> Duration {
         let uploading = !upload.is_finished();
         tokio::time::sleep(limit).await;
         let moved = upload.bytes();
-        if !uploading || (moved == seen && !upload.is_finished()) {
+        if !uploading || (moved == seen && upload.is_on_its_way()) {
             return limit;
         }
         seen = moved;

@@ -88,6 +88,11 @@ impl Filtered {
         matches!(self.filter, Filter::Replace(..))
     }
 
+    /// Whether it waits for a value, and not for its client.
+    pub(super) fn is_asking(&self) -> bool {
+        self.asking.is_some()
+    }
+
     /// Whether a value was put in.
     pub(super) fn changed(&self) -> bool {
         self.changed

@@ -4,7 +4,6 @@
 //! comes, since its client may be waiting for an answer.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -13,6 +12,7 @@ use outgate_policy::{Denial, Reason};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::pulse::Pulse;
+use super::super::silence::{Silent, unless_silent};
 use super::filter::Filtered;
 use crate::limits::Limits;
 use crate::snapshot::Environment;
@@ -43,16 +43,12 @@ pub(super) async fn gather(
     let mut gathered = Gathered::default();
     let waits = filtered.said_length().is_some();
     loop {
-        let next = poll_fn(|cx| filtered.poll_frame(cx));
-        let next = match waits {
-            true => match tokio::time::timeout(limits.idle_tunnel, next).await {
-                Ok(next) => next,
-                Err(_) => return Err(stalled()),
-            },
-            false => match tokio::time::timeout(limits.body_pause, next).await {
-                Ok(next) => next,
-                Err(_) => return Ok(gathered.together()),
-            },
+        let pause = if waits { limits.idle_tunnel } else { limits.body_pause };
+        let next = unless_silent(pause, |cx| (filtered.poll_frame(cx), filtered.is_asking()));
+        let next = match next.await {
+            Ok(next) => next,
+            Err(Silent) if waits => return Err(stalled()),
+            Err(Silent) => return Ok(gathered.together()),
         };
         pulse.into_iter().for_each(Pulse::beat);
         let frame = match next {

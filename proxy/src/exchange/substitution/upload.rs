@@ -39,6 +39,11 @@ impl Substituted {
         self.changed || self.rest.as_ref().is_some_and(Filtered::may_change)
     }
 
+    /// Whether it waits for a value, and not for its client.
+    pub(in crate::exchange) fn is_asking(&self) -> bool {
+        self.ahead.pieces.is_empty() && self.rest.as_ref().is_some_and(Filtered::is_asking)
+    }
+
     pub(crate) fn findings(&self) -> Arc<Findings> {
         Arc::clone(&self.findings)
     }
