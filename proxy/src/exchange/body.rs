@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, header};
 use http_body::{Body, Frame, SizeHint};
-use outgate_policy::Denial;
+use outgate_policy::{Denial, Reason};
 use smallvec::SmallVec;
 
 use super::client_io::Speaking;
@@ -28,7 +28,7 @@ pub(crate) struct RequestBody {
     progress: Arc<Progress>,
     /// Headers that were injected: no trailer may say them again.
     injected: SmallVec<[HeaderName; 2]>,
-    /// The client's connection, where it is HTTP/2.
+    /// Its stream, where its client speaks HTTP/2.
     pulse: Option<Pulse>,
     /// Its place on the origin's connection, where others share that: a stream is open until both
     /// of its sides are done, and the answer may be the first.
@@ -162,6 +162,11 @@ impl Body for RequestBody {
         };
         let polled = Pin::new(&mut *upload).poll_frame(cx);
         this.progress.asking.store(upload.is_asking(), Ordering::Relaxed);
+        if polled.is_pending() && this.pulse.as_ref().is_some_and(|pulse| pulse.upload_is_cut(cx)) {
+            let message = "the request's body stopped before its end";
+            let denial = Denial::new(Reason::RequestTimeout, message);
+            return Poll::Ready(Some(Err(UploadError::Refused(denial))));
+        }
         let polled = ready!(polled);
         this.pulse.iter().for_each(Pulse::beat);
         match polled {
@@ -213,7 +218,10 @@ impl ReplyBody {
         ReplyBody { kind: Kind::Forwarded(Box::new(forwarded)), watcher: Watcher::Nobody }
     }
 
-    pub(super) fn watched(self, watcher: Watcher) -> ReplyBody {
+    pub(super) fn watched(mut self, watcher: Watcher) -> ReplyBody {
+        if let (Kind::Forwarded(forwarded), Watcher::Http2(stream)) = (&mut self.kind, &watcher) {
+            forwarded.goes_by(stream.pulse());
+        }
         ReplyBody { watcher, ..self }
     }
 }

@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 
 use super::body::{Progress, ReplyBody, keep_harmless};
 use super::hop_by_hop;
+use super::pulse::Pulse;
 use super::reserved;
 use super::scrubbed::{Scrubbing, Unreadable};
 use crate::audit::Record;
@@ -28,6 +29,8 @@ pub(super) struct Forwarded {
     underway: Option<Underway>,
     bytes: u64,
     scrubbing: Option<Box<Scrubbing>>,
+    /// Its stream, where its client speaks HTTP/2.
+    pulse: Option<Pulse>,
 }
 
 /// What is settled when the body ends, one way or another.
@@ -65,7 +68,8 @@ pub(super) fn forward(
     head.version = Version::HTTP_11;
     // There may be no body; then all that can come back is there.
     let scrubbing = scrubbing.filter(|_| !incoming.is_end_stream());
-    let forwarded = Forwarded { incoming, underway: Some(underway), bytes: 0, scrubbing };
+    let underway = Some(underway);
+    let forwarded = Forwarded { incoming, underway, bytes: 0, scrubbing, pulse: None };
     Response::from_parts(head, ReplyBody::forwarded(forwarded))
 }
 
@@ -94,6 +98,11 @@ fn is_number(text: &str) -> bool {
 }
 
 impl Forwarded {
+    /// It goes to its client by a stream of HTTP/2.
+    pub(super) fn goes_by(&mut self, stream: Pulse) {
+        self.pulse = Some(stream);
+    }
+
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -175,7 +184,10 @@ fn said(error: &BodyError) -> String {
 impl Drop for Forwarded {
     fn drop(&mut self) {
         // hyper drops a body of known length after its last byte, without asking for the end.
-        let error = (!self.is_end_stream()).then_some("the client left before the answer's end");
-        self.settle(error);
+        let error = match &self.pulse {
+            Some(stream) if stream.is_cut() => "nothing of the answer moved for too long",
+            _ => "the client left before the answer's end",
+        };
+        self.settle((!self.is_end_stream()).then_some(error));
     }
 }

@@ -1,5 +1,7 @@
 //! How long may a WebSocket be silent?
 
+use std::time::Instant;
+
 use super::*;
 
 const SHORT: &str = "[limits]\nidle_tunnel = \"1s\"\nidle_keep_alive = \"1s\"\n\
@@ -57,5 +59,65 @@ fn its_own_limit_ends_it_and_a_frame_postpones_that() {
         let audit = gateway.wait_audit(1);
         assert!(audit[0]["error"].as_str().is_some_and(|why| why.contains("silent")), "{audit:?}");
         assert_eq!(audit[0]["bytes_up"], 32);
+    });
+}
+
+/// It keeps the connection: each of them has a limit of its own, seen after 6 to 12 s.
+#[test]
+fn streams_that_stand_still_beside_one_are_cut_and_it_goes_on() {
+    isolated(|| {
+        let (world, gateway) = world_with("1h");
+        let origin = world
+            .http2(NAME)
+            .takes_websockets()
+            .script(|stream| match stream.request().path.as_str() {
+                "/ws" => stream.echo_websocket(&[]),
+                "/down" => {
+                    stream.respond(200, &[]);
+                    stream.send(vec![b'x'; 1 << 20]);
+                    stream.wait_reset();
+                }
+                "/up" => {
+                    stream.respond(200, &[]);
+                    while stream.data().is_some() {}
+                }
+                _ => {
+                    stream.answer(200, &[], b"early");
+                    while stream.data().is_some() {}
+                }
+            })
+            .start();
+        // No window is ever opened.
+        let client = gateway.http2(NAME).settings(|settings| {
+            settings.initial_window_size(1000);
+        });
+        let client = client.connect();
+        let mut websocket = begun(&client);
+        let mut still: Vec<_> = ["/down", "/up", "/early"]
+            .map(|path| {
+                let mut exchange = client.open(client.request("POST", path));
+                exchange.send("some");
+                assert_eq!(exchange.head().expect("an answer").status, 200, "{path}");
+                exchange
+            })
+            .into();
+        assert_eq!(still[2].rest().expect("it was answered").0, b"early");
+        let begun_at = Instant::now();
+        let cut = || {
+            assert!(echoes(&mut websocket), "it is cut with them");
+            std::thread::sleep(Duration::from_millis(200));
+            origin.requests().iter().filter(|request| request.reset.is_some()).count() == 3
+        };
+        assert!(wait_until(Duration::from_secs(20), cut), "{:#?}", origin.requests());
+        assert!(begun_at.elapsed() > Duration::from_secs(5), "{:?}", begun_at.elapsed());
+        for exchange in &mut still[..2] {
+            assert!(exchange.rest().is_err(), "the client is not told");
+        }
+        assert!(echoes(&mut websocket));
+        let audit = gateway.wait_audit(3);
+        let of = |path: &str| audit.iter().find(|line| line["path"] == path).expect("a line");
+        for path in ["/down", "/up"] {
+            assert_eq!(of(path)["error"], "nothing of the answer moved for too long");
+        }
     });
 }

@@ -12,7 +12,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use outgate_policy::{Denial, Reason};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -21,7 +21,7 @@ use super::ledger::Ledger;
 use super::watched::Watched;
 use crate::exchange::body::{ReplyBody, Watcher};
 use crate::exchange::client_io::Deadlines;
-use crate::exchange::pulse::Pulse;
+use crate::exchange::pulse::Pulses;
 use crate::gateway::Drain;
 use crate::limits::{HTTP2_MOST_WINDOW, HTTP2_PING, HTTP2_PONG, Limits};
 
@@ -46,7 +46,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: Service,
 {
-    let pulse = Pulse::default();
+    let pulse = Pulses::default();
     let ledger = Ledger::default();
     let io = TokioIo::new(Watched::new(io, ledger.clone()));
     let (streams, opened) = (pulse.clone(), ledger.clone());
@@ -55,7 +55,7 @@ where
         opened.served();
         answer(Arc::clone(service), request, &streams)
     });
-    let mut connection = pin!(builder(limits).serve_connection(io, answer));
+    let mut connection = pin!(builder(limits, pulse.clone()).serve_connection(io, answer));
     let mut stopped = pin!(pulse.stopped(deadlines.idle, deadlines.stalled));
     let mut late = pin!(ledger.late_head(limits.request_head));
     let mut ending = false;
@@ -97,10 +97,10 @@ where
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<ReplyBody>, Infallible>> + Send>>;
 
-/// The answer to the request of one stream; the connection lives while it moves.
-fn answer<S: Service>(service: Arc<S>, mut request: Request<Incoming>, pulse: &Pulse) -> Answer {
+/// The answer to the request of one stream; both live while it moves.
+fn answer<S: Service>(service: Arc<S>, mut request: Request<Incoming>, pulse: &Pulses) -> Answer {
     let stream = pulse.stream();
-    request.extensions_mut().insert(pulse.clone());
+    request.extensions_mut().insert(stream.pulse());
     Box::pin(async move {
         let response = service.answer(request).await;
         Ok(response.map(|body| body.watched(Watcher::Http2(stream))))
@@ -119,9 +119,9 @@ fn fault_of_client(error: &hyper::Error) -> Option<Denial> {
 /// How long a connection that was told to end may take for it.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+fn builder(limits: &Limits, tasks: Pulses) -> Builder<Pulses> {
     let streams = u32::try_from(limits.streams).unwrap_or(u32::MAX);
-    let mut builder = Builder::new(TokioExecutor::new());
+    let mut builder = Builder::new(tasks);
     builder
         .timer(TokioTimer::new())
         .auto_date_header(false)
