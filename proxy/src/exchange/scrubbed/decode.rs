@@ -5,16 +5,16 @@
 //! end, would come to far more than any honest text, or to nothing for long, is unreadable. The work
 //! is in proportion to the bytes that came, and done in turns with that of others.
 
-use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+mod coding;
+
 use bytes::{Buf, Bytes};
-use flate2::{Decompress, FlushDecompress, Status};
 use http::header::{self, HeaderMap, HeaderName};
 use smallvec::SmallVec;
-use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
+use self::coding::{Coding, Step};
 use crate::limits::{
     DECODED_AT_LEAST, DECODED_PER_BYTE, DECODING_AT_ONCE, DECODING_BEGINNING, DECODING_FEED,
-    DECODING_PER_BYTE, DECODING_PIECE, DECODING_SILENCE, MOST_CODINGS, ZSTD_WINDOW_LOG,
+    DECODING_PER_BYTE, DECODING_PIECE, DECODING_SILENCE, MOST_CODINGS,
 };
 
 /// How gRPC and Connect say that each message of a body is compressed by itself.
@@ -89,19 +89,6 @@ struct Turn {
     read: usize,
     /// Another member or frame was begun.
     began: bool,
-}
-
-enum Coding {
-    Gzip(Decompress),
-    Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
-    Zstd(Box<DCtx<'static>>),
-}
-
-/// What one step did.
-struct Step {
-    read: usize,
-    made: usize,
-    whole: bool,
 }
 
 impl Decoder {
@@ -222,86 +209,6 @@ impl Layer {
             false => Ok(Turn { text: Bytes::new(), read, began }),
         }
     }
-}
-
-impl Coding {
-    fn named(name: &[u8]) -> Option<Coding> {
-        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-        if is("gzip") || is("x-gzip") {
-            Some(Coding::gzip())
-        } else if is("br") {
-            // Strict: no windows beyond the 16 MiB of RFC 7932.
-            let alloc = StandardAlloc::default;
-            Some(Coding::Brotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc()))))
-        } else if is("zstd") {
-            let mut context = DCtx::create();
-            context.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG)).ok()?;
-            Some(Coding::Zstd(Box::new(context)))
-        } else {
-            None
-        }
-    }
-
-    fn gzip() -> Coding {
-        const WINDOW_BITS: u8 = 15;
-        Coding::Gzip(Decompress::new_gzip(WINDOW_BITS))
-    }
-
-    /// Something follows what was whole: another member (RFC 1952 §2.2), another frame.
-    fn begin_again(&mut self) -> Result<(), Unreadable> {
-        match self {
-            Coding::Gzip(_) => *self = Coding::gzip(),
-            // Its streams have no successors.
-            Coding::Brotli(_) => return Err(Unreadable::Corrupt),
-            Coding::Zstd(_) => {}
-        }
-        Ok(())
-    }
-
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Unreadable> {
-        match self {
-            Coding::Gzip(state) => gzip(state, input, output),
-            Coding::Brotli(state) => brotli(state, input, output),
-            Coding::Zstd(context) => zstd(context, input, output),
-        }
-    }
-}
-
-fn gzip(state: &mut Decompress, input: &[u8], output: &mut [u8]) -> Result<Step, Unreadable> {
-    let (taken, made) = (state.total_in(), state.total_out());
-    let status = state.decompress(input, output, FlushDecompress::None);
-    let whole = match status.map_err(|_| Unreadable::Corrupt)? {
-        Status::StreamEnd => true,
-        Status::Ok | Status::BufError => false,
-    };
-    let count = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(usize::MAX);
-    Ok(Step { read: count(state.total_in(), taken), made: count(state.total_out(), made), whole })
-}
-
-fn brotli(
-    state: &mut BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
-    input: &[u8],
-    output: &mut [u8],
-) -> Result<Step, Unreadable> {
-    let (mut left, mut read) = (input.len(), 0);
-    let (mut room, mut made, mut total) = (output.len(), 0, 0);
-    let result = BrotliDecompressStream(
-        &mut left, &mut read, input, &mut room, &mut made, output, &mut total, state,
-    );
-    match result {
-        BrotliResult::ResultFailure => Err(Unreadable::Corrupt),
-        BrotliResult::ResultSuccess => Ok(Step { read, made, whole: true }),
-        BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {
-            Ok(Step { read, made, whole: false })
-        }
-    }
-}
-
-fn zstd(context: &mut DCtx<'static>, input: &[u8], output: &mut [u8]) -> Result<Step, Unreadable> {
-    let (mut from, mut to) = (InBuffer::around(input), OutBuffer::around(output));
-    // What the frame needs next; nothing, where it is whole.
-    let needs = context.decompress_stream(&mut to, &mut from).map_err(|_| Unreadable::Corrupt)?;
-    Ok(Step { read: from.pos(), made: to.pos(), whole: needs == 0 })
 }
 
 #[cfg(test)]
