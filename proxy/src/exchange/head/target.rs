@@ -27,8 +27,10 @@ pub(super) fn forward_target(
             return Err(Denial::new(Reason::MalformedRequest, message));
         }
     };
-    let destination = destination(authority.as_str().as_bytes(), scheme)?;
-    if let Some(host) = host {
+    let authority = authority.as_str().as_bytes();
+    let destination = destination(authority, scheme)?;
+    // Most clients say the same twice, and that need not be parsed twice.
+    if let Some(host) = host.filter(|host| host.as_bytes() != authority) {
         same(self::destination(host.as_bytes(), scheme)?, &destination, "Host")?;
     }
     Ok((scheme, destination, path(uri)?))
