@@ -81,6 +81,11 @@ pub struct Limits {
     /// HTTP/2 streams of one connection at a time, on either leg.
     #[serde(deserialize_with = "positive")]
     pub streams: usize,
+    /// HTTP/2 streams of one environment at a time, over all connections of its clients. Each may
+    /// hold a connection of its own to an origin of HTTP/1.1, and 400 KiB of what is not read on:
+    /// without a bound `streams` times as much as the same connections of HTTP/1.1.
+    #[serde(deserialize_with = "positive")]
+    pub environment_streams: usize,
     /// The body of a request that `aws_sigv4` has to hash before it is sent: above it clients send in
     /// parts, or say the hash themselves.
     #[serde(deserialize_with = "positive")]
@@ -133,6 +138,7 @@ impl Default for Limits {
             connections: 4096,
             strangers: 1024,
             streams: 100,
+            environment_streams: 1024,
             hashed_body: 64 << 20,
             hashed_bodies: 256 << 20,
             idle_upstream: 256,

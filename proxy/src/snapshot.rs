@@ -38,6 +38,7 @@ pub struct Environment {
     snapshot: ArcSwap<Snapshot>,
     changes: watch::Sender<()>,
     connections: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
     /// Seconds since 1970, 0 for never.
     last_used: AtomicU64,
     places: usize,
@@ -67,6 +68,9 @@ impl Environment {
             snapshot: ArcSwap::from_pointee(snapshot),
             changes: watch::Sender::new(()),
             connections: Arc::new(Semaphore::new(limits.connections)),
+            streams: Arc::new(Semaphore::new(
+                limits.environment_streams.min(Semaphore::MAX_PERMITS),
+            )),
             last_used: AtomicU64::new(0),
             places: limits.connections,
             client_tls: ClientTls::new(ALPN)?,
@@ -146,6 +150,17 @@ impl Environment {
                 Reason::TooManyConnections,
                 "this environment has as many connections as it may: close some, or raise \
                  limits.connections",
+            )
+        })
+    }
+
+    /// A place for one more HTTP/2 stream of its clients, or what the client is told.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Denial> {
+        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
+            Denial::new(
+                Reason::TooManyConnections,
+                "this environment has as many HTTP/2 streams as it may: end some, or raise \
+                 limits.environment_streams",
             )
         })
     }

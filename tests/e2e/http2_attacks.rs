@@ -4,6 +4,8 @@
 mod by_client;
 #[path = "http2_attacks/by_origin.rs"]
 mod by_origin;
+#[path = "http2_attacks/crowd.rs"]
+mod crowd;
 #[path = "http2_attacks/faults.rs"]
 mod faults;
 #[path = "http2_attacks/scene.rs"]

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, header};
 use http_body::{Body, Frame, SizeHint};
 use outgate_policy::{Denial, Reason};
 use smallvec::SmallVec;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::client_io::Speaking;
 use super::expect::Hold;
@@ -52,6 +53,16 @@ pub(crate) struct Progress {
 pub(crate) struct ReplyBody {
     kind: Kind,
     watcher: Watcher,
+    #[expect(dead_code, reason = "its drop gives it back")]
+    place: Place,
+}
+
+/// What an exchange takes of its environment's bounds, given back by its drop.
+pub(crate) enum Place {
+    /// Its connection has one, for one exchange at a time.
+    OfConnection,
+    /// A stream of HTTP/2 has one of its own.
+    OfStream(#[expect(dead_code, reason = "its drop gives it back")] OwnedSemaphorePermit),
 }
 
 /// Whose connection is told of this answer's progress, and by its drop of its end.
@@ -207,15 +218,19 @@ impl Body for RequestBody {
 
 impl ReplyBody {
     pub(crate) fn empty() -> ReplyBody {
-        ReplyBody { kind: Kind::Empty, watcher: Watcher::Nobody }
+        ReplyBody::of(Kind::Empty)
     }
 
     pub(crate) fn full(bytes: Bytes) -> ReplyBody {
-        ReplyBody { kind: Kind::Full(bytes), watcher: Watcher::Nobody }
+        ReplyBody::of(Kind::Full(bytes))
     }
 
     pub(super) fn forwarded(forwarded: Forwarded) -> ReplyBody {
-        ReplyBody { kind: Kind::Forwarded(Box::new(forwarded)), watcher: Watcher::Nobody }
+        ReplyBody::of(Kind::Forwarded(Box::new(forwarded)))
+    }
+
+    fn of(kind: Kind) -> ReplyBody {
+        ReplyBody { kind, watcher: Watcher::Nobody, place: Place::OfConnection }
     }
 
     pub(super) fn watched(mut self, watcher: Watcher) -> ReplyBody {
@@ -223,6 +238,11 @@ impl ReplyBody {
             forwarded.goes_by(stream.pulse());
         }
         ReplyBody { watcher, ..self }
+    }
+
+    /// Keeps `place` until the answer has ended.
+    pub(crate) fn in_place(self, place: Place) -> ReplyBody {
+        ReplyBody { place, ..self }
     }
 }
 
@@ -234,7 +254,7 @@ impl Body for ReplyBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let ReplyBody { kind, watcher } = self.get_mut();
+        let ReplyBody { kind, watcher, .. } = self.get_mut();
         if let Watcher::Http2(stream) = watcher {
             stream.beat();
         }

@@ -10,7 +10,7 @@ use outgate_policy::Denial;
 use super::Naming;
 use super::streams::{Candidate, Streams};
 use crate::audit::{Beginning, Record};
-use crate::exchange::body::ReplyBody;
+use crate::exchange::body::{Place, ReplyBody};
 use crate::exchange::reply::Dialect;
 use crate::exchange::run::{self, Exchange};
 use crate::exchange::serve::Service;
@@ -92,6 +92,45 @@ impl TunnelDoor {
         self.streams.ended().await;
     }
 
+    /// The answer to a request that there is room for.
+    async fn judged(
+        &self,
+        parts: Parts,
+        body: Incoming,
+        mut record: Record,
+        place: Place,
+    ) -> Response<ReplyBody> {
+        let dialect = Dialect::of(&parts);
+        let candidate = Candidate::of(&parts);
+        let target = self.target.named_by(&parts);
+        let TunnelTarget { destination, scheme, .. } = self.target();
+        record.goes_to(destination, Some(*scheme));
+        let most = self.gateway.limits().headers;
+        let head = RequestHead::count(&parts, most)
+            .and(target)
+            .and_then(|target| RequestHead::read(parts, Door::Tunnel(target)));
+        let head = match head {
+            Ok(head) => head,
+            Err(denial) => return run::refuse(record, &denial, Some(destination), dialect),
+        };
+        if candidate.is_some() {
+            // What CONNECT stands for here is what is judged.
+            record.asks(head.method(), head.path());
+        }
+        match run::run(&self.gateway, &self.environment, head, body, record).await {
+            Exchange::Answered(response) => response.map(|answer| answer.in_place(place)),
+            Exchange::Upgraded(response, upgrade) => {
+                match candidate {
+                    Some(candidate) => {
+                        self.streams.begin(candidate, place, *upgrade, &self.gateway);
+                    }
+                    None => self.hand_over(upgrade),
+                }
+                response
+            }
+        }
+    }
+
     fn hand_over(&self, upgrade: Box<Upgrade>) {
         *self.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(upgrade);
     }
@@ -116,30 +155,16 @@ impl Service for TunnelDoor {
         }
         record.client_speaks(parts.version);
         record.asks(&parts.method, parts.uri.path());
-        let candidate = Candidate::of(&parts);
-        let target = self.target.named_by(&parts);
-        let TunnelTarget { destination, scheme, .. } = self.target();
-        record.goes_to(destination, Some(*scheme));
-        let most = self.gateway.limits().headers;
-        let head = RequestHead::count(&parts, most)
-            .and(target)
-            .and_then(|target| RequestHead::read(parts, Door::Tunnel(target)));
-        let head = match head {
-            Ok(head) => head,
-            Err(denial) => return run::refuse(record, &denial, Some(destination), dialect),
+        let place = match parts.version {
+            Version::HTTP_2 => self.environment.stream().map(Place::OfStream),
+            _ => Ok(Place::OfConnection),
         };
-        if candidate.is_some() {
-            // What CONNECT stands for here is what is judged.
-            record.asks(head.method(), head.path());
-        }
-        match run::run(&self.gateway, &self.environment, head, body, record).await {
-            Exchange::Answered(response) => response,
-            Exchange::Upgraded(response, upgrade) => {
-                match candidate {
-                    Some(candidate) => self.streams.begin(candidate, *upgrade, &self.gateway),
-                    None => self.hand_over(upgrade),
-                }
-                response
+        match place {
+            Ok(place) => self.judged(parts, body, record, place).await,
+            Err(denial) => {
+                let TunnelTarget { destination, scheme, .. } = self.target();
+                record.goes_to(destination, Some(*scheme));
+                run::refuse(record, &denial, Some(destination), dialect)
             }
         }
     }

@@ -10,6 +10,7 @@ use http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use tokio::task::JoinSet;
 
+use crate::exchange::body::Place;
 use crate::exchange::pulse::Pulse;
 use crate::exchange::switched::Switched;
 use crate::exchange::{Upgrade, splice};
@@ -39,16 +40,22 @@ impl Candidate {
 
 impl Streams {
     /// Relays once the client has its answer.
-    pub(super) fn begin(&self, candidate: Candidate, upgrade: Upgrade, gateway: &Arc<Gateway>) {
+    pub(super) fn begin(
+        &self,
+        candidate: Candidate,
+        place: Place,
+        upgrade: Upgrade,
+        gateway: &Arc<Gateway>,
+    ) {
         let Candidate { client, pulse } = candidate;
         let gateway = Arc::clone(gateway);
         // From now on, not from when the task first runs: the answer's own end comes before.
         let relaying = pulse.relay();
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let relays = place.get_or_insert_default();
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let relays = begun.get_or_insert_default();
         while relays.try_join_next().is_some() {}
         relays.spawn(async move {
-            let _relaying = relaying;
+            let (_relaying, _place) = (relaying, place);
             match client.await {
                 Ok(client) => Box::pin(splice(upgrade, Switched::new(client), &gateway)).await,
                 Err(_) => upgrade.give_up(),
