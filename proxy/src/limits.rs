@@ -59,8 +59,8 @@ pub struct Limits {
     /// one is searched as it streams.
     #[serde(deserialize_with = "positive")]
     pub body_buffer_bytes: usize,
-    /// All such bodies of one environment at a time; one that finds no room is searched as it
-    /// streams. Its clients could fill the machine's memory otherwise.
+    /// All such bodies of one environment at a time, and unfinished texts of its WebSockets; a body
+    /// that finds no room is searched as it streams, a text is refused. Its clients could fill the machine's memory otherwise.
     #[serde(deserialize_with = "positive")]
     pub body_buffers_bytes: usize,
     /// How long such a body of unknown length may pause before it is sent as it comes: its client

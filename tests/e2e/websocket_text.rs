@@ -107,6 +107,35 @@ fn what_breaks_the_protocol_or_the_bound_closes_both_sides() {
 }
 
 #[test]
+fn unfinished_texts_of_all_clients_have_one_bound() {
+    isolated(|| {
+        let world = world!();
+        let origin = origin(&world, "");
+        let scene = Scene::new(&world, &canary(40), "[limits]\nbody_buffers_bytes = 100000\n");
+        let part = vec![b'x'; 60_000];
+        let (mut first, mut second) = (scene.switched(), scene.switched());
+        first.send(frame(0x01, &part));
+        // Behind it, so that it was read.
+        first.send(frame(0x89, b"ping"));
+        assert_eq!(read(&mut first).2, b"ping");
+        second.send(frame(0x01, &part));
+        assert_eq!(closed(&mut second), 1013);
+        first.send(frame(0x80, b"y"));
+        assert_eq!(read(&mut first).2, [&part[..], b"y"].concat());
+        // What was sent on takes no room any more.
+        let mut third = scene.switched();
+        third.send(frame(0x81, &part));
+        assert_eq!(read(&mut third).2, part);
+        drop((first, second, third));
+        assert!(origin.wait_closed());
+        let lines = scene.gateway.wait_audit(5);
+        let refused: Vec<_> = lines.iter().filter(|line| line["verdict"] == "deny").collect();
+        assert_eq!(refused.len(), 1, "{lines:?}");
+        assert_eq!(refused[0]["reason"], "too_many_connections");
+    });
+}
+
+#[test]
 fn a_value_that_changes_closes_what_it_was_sent_with() {
     isolated(|| {
         let world = world!();

@@ -2,13 +2,15 @@
 //!
 //! For entries with `websocket_text`, in text messages alone. `decode` reads the client's frames
 //! (RFC 6455 §5) and lets all but texts pass as they are; `message` puts the values in; `encode`
-//! writes the message as one frame with a mask of its own; `searched` is the client's stream with
-//! all that in it. No extension is agreed on: bytes that are compressed can't be read.
+//! writes the message as one frame with a mask of its own; `room` bounds what is kept of all;
+//! `searched` is the client's stream with all that in it. No extension is agreed on: bytes that are
+//! compressed can't be read.
 
 mod boundary;
 mod decode;
 mod encode;
 mod message;
+mod room;
 mod searched;
 
 #[cfg(any(test, fuzzing))]
@@ -28,6 +30,8 @@ pub(crate) enum Close {
     Policy,
     TooBig,
     Internal,
+    /// Registered later than the RFC.
+    TryAgain,
 }
 
 impl Close {
@@ -39,6 +43,7 @@ impl Close {
             Close::Policy => 1008,
             Close::TooBig => 1009,
             Close::Internal => 1011,
+            Close::TryAgain => 1013,
         }
     }
 }

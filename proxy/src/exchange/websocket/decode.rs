@@ -87,6 +87,11 @@ impl Decoder {
         self.input.extend_from_slice(bytes);
     }
 
+    /// How much of a text is kept that has not ended.
+    pub(super) fn held(&self) -> usize {
+        self.text.len()
+    }
+
     /// What it says next; to be asked until it says nothing.
     pub(crate) fn next(&mut self) -> Result<Said, Violation> {
         loop {

@@ -7,6 +7,7 @@ use outgate_credentials::{Credentials, Found, Writing};
 use outgate_policy::{Denial, Reason};
 
 use super::decode::Violation;
+use super::room::Room;
 use super::{Close, encode};
 use crate::exchange::substitution::Findings;
 use crate::gate::Asked;
@@ -49,6 +50,11 @@ impl Messages {
 
     pub(super) fn most(&self) -> usize {
         self.most
+    }
+
+    /// What all of the environment have in common.
+    pub(super) fn room(&self) -> Room {
+        Room::new(Arc::clone(&self.environment.body_room))
     }
 
     /// What was found in them.

@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 use super::boundary::Boundary;
 use super::decode::{Decoder, Said};
 use super::message::{Messages, Refusal};
+use super::room::Room;
 use super::{Close, encode};
 use crate::audit::Record;
 use crate::limits::LINGER;
@@ -27,6 +28,7 @@ pub(crate) struct Searched<IO> {
     io: IO,
     messages: Arc<Messages>,
     decoder: Decoder,
+    room: Room,
     /// For the origin.
     ready: Bytes,
     frame: Option<Framing>,
@@ -48,11 +50,12 @@ struct End {
 
 impl<IO> Searched<IO> {
     pub(crate) fn new(io: IO, messages: Messages) -> Searched<IO> {
-        let decoder = Decoder::new(messages.most());
+        let (decoder, room) = (Decoder::new(messages.most()), messages.room());
         Searched {
             io,
             messages: Arc::new(messages),
             decoder,
+            room,
             ready: Bytes::new(),
             frame: None,
             boundary: Boundary::default(),
@@ -99,7 +102,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Searched<IO> {
                 let messages = Arc::clone(&self.messages);
                 self.frame = Some(Box::pin(async move { messages.frame(text).await }));
             }
-            Ok(Said::Nothing) => return self.poll_more(cx),
+            Ok(Said::Nothing) => match self.room.cover(self.decoder.held()) {
+                Ok(()) => return self.poll_more(cx),
+                Err(refusal) => self.refuse(refusal),
+            },
             Err(violation) => self.refuse(violation.into()),
         }
         Poll::Ready(Ok(()))
