@@ -277,7 +277,7 @@ fn settle(
         }
     }
     let response = Response::from_parts(head, incoming);
-    match (upgrade::outcome(asked.as_ref(), &response), asked) {
+    match (upgrade::outcome(asked.as_ref(), &underway.upload, &response), asked) {
         (Outcome::Begun, Some(asked)) => {
             let (response, upgrade) = upgrade::accept(response, underway, asked);
             Ok(Exchange::Upgraded(response, Box::new(upgrade)))

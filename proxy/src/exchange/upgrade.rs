@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::body::ReplyBody;
+use super::body::{Progress, ReplyBody};
 use super::forward::Underway;
 use super::handshake::Outcome;
 use super::hop_by_hop;
@@ -34,8 +34,13 @@ pub(crate) struct Upgrade {
     asked: Arc<Asked>,
 }
 
-/// What the origin's answer means to who asked so, if anybody asked for a WebSocket.
-pub(super) fn outcome(asked: Option<&Asked>, response: &Response<Incoming>) -> Outcome {
+/// What the origin's answer means to who asked so, if anybody asked for a WebSocket, and has said
+/// all that belongs to its request.
+pub(super) fn outcome(
+    asked: Option<&Asked>,
+    upload: &Progress,
+    response: &Response<Incoming>,
+) -> Outcome {
     let Some(asked) = asked else {
         return match response.status() {
             StatusCode::SWITCHING_PROTOCOLS => {
@@ -45,6 +50,10 @@ pub(super) fn outcome(asked: Option<&Asked>, response: &Response<Incoming>) -> O
         };
     };
     match asked.handshake().outcome(response) {
+        // RFC 9110 §7.8. The rest would be read as frames here and as a body there.
+        Outcome::Begun if !upload.is_finished() => {
+            Outcome::Broken("switched to a WebSocket before the request had ended")
+        }
         // None was offered, where messages are read.
         Outcome::Begun
             if asked.messages().is_some()

@@ -133,3 +133,54 @@ fn a_body_beside_it_is_a_body_and_never_a_frame() {
         both.audited(8);
     });
 }
+
+/// What follows would be the rest of a request to one side and frames to the other.
+#[test]
+fn a_switch_before_the_end_of_the_request_is_a_502() {
+    isolated(|| {
+        let switched = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Accept: {}\r\n\r\n",
+            scripts::websocket_accept("dGhlIHNhbXBsZSBub25jZQ==")
+        );
+        let both = injecting(&canary(32), move || {
+            let switched = switched.clone();
+            Box::new(move |connection: &mut Connection| {
+                let Some(head) = connection.head() else { return };
+                if head.start_line.contains("/late") {
+                    connection.body(head).expect("a whole request");
+                }
+                connection.upgrade();
+                connection.send(&switched);
+                let bytes = connection.bytes();
+                connection.send(&bytes);
+            })
+        });
+        let head =
+            |path: &str| format!("GET @/{path} HTTP/1.1\r\nHost: api.example.com\r\n{UPGRADE}");
+        for (framing, rest) in [
+            ("Content-Length: 9\r\n\r\nhello", "more"),
+            ("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "0\r\n\r\n"),
+        ] {
+            for way in Way::ALL {
+                let mut client = both.sent(way, format!("{}{framing}", head("early")));
+                let answer = client.read_response();
+                let said = (answer.status, answer.header("outgate-reason"));
+                assert_eq!(said, (502, Some("origin_protocol")), "{way} {framing:?}");
+                client.send(rest);
+                assert!(client.is_closed(), "{way} {framing:?}");
+
+                let mut client = both.sent(way, format!("{}{framing}{rest}", head("late")));
+                assert_eq!(client.read_response().status, 101, "{way} {framing:?}");
+                client.send("frames");
+                assert_eq!(client.read_exact(6), b"frames", "{way} {framing:?}");
+            }
+        }
+        for way in Way::ALL {
+            let raw = both.origin(way).raw();
+            let seen = String::from_utf8_lossy(&raw);
+            assert_eq!(seen.matches("frames").count(), 2, "{way}: {seen}");
+        }
+        both.audited(8);
+    });
+}
