@@ -22,6 +22,8 @@ mod names;
 mod room;
 #[path = "http2/streams.rs"]
 mod streams;
+#[path = "http2/trailers.rs"]
+mod trailers;
 #[path = "http2/upstream.rs"]
 mod upstream;
 

@@ -16,7 +16,16 @@ fn connect_for_anything_else_is_refused() {
         let mut gateway = gateway(&world);
         let client = gateway.http2(NAME).connect();
         let plain = http::Request::builder().method("CONNECT").uri(format!("{NAME}:443"));
-        let others = ["connect-udp", "webtransport", "websocket2"];
+        let others = [
+            "connect-udp",
+            "connect-ip",
+            "webtransport",
+            "h2c",
+            "websocket2",
+            "websocket, h2c",
+            "websocket ",
+            "",
+        ];
         let others = others.map(|protocol| client.connect_for(protocol, "/ws"));
         for asked in [plain].into_iter().chain(others) {
             let answer = client.open(asked).answer().expect("an answer");
@@ -25,8 +34,8 @@ fn connect_for_anything_else_is_refused() {
         assert_eq!(origin.connections(), 0);
         assert!(echoes(&mut begun(&client)));
         let audit = gateway.final_audit();
-        assert_eq!(audit.len(), 5, "{audit:#?}");
-        assert!(audit[..4].iter().all(|line| line["method"] == "CONNECT"), "{audit:#?}");
+        assert_eq!(audit.len(), 10, "{audit:#?}");
+        assert!(audit[..9].iter().all(|line| line["method"] == "CONNECT"), "{audit:#?}");
     });
 }
 
