@@ -1,5 +1,7 @@
 //! What does the gateway answer to exactly these bytes?
 
+mod records;
+
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
