@@ -93,6 +93,11 @@ pub struct Limits {
     /// All such bodies of one environment at a time: what more there is waits.
     #[serde(deserialize_with = "positive")]
     pub hashed_bodies: usize,
+    /// What answers of one environment that are scrubbed may need at a time to be decompressed: a
+    /// client that stops reading holds 16 MiB with each in `br`, 8 with `zstd`, and some 100 KiB
+    /// with `gzip`, which is not counted.
+    #[serde(deserialize_with = "positive")]
+    pub decompression_bytes: usize,
     /// Unused upstream connections kept for one environment.
     pub idle_upstream: usize,
     /// One look-up of a name, with all its retries.
@@ -141,6 +146,7 @@ impl Default for Limits {
             environment_streams: 1024,
             hashed_body: 64 << 20,
             hashed_bodies: 256 << 20,
+            decompression_bytes: 256 << 20,
             idle_upstream: 256,
             dns: Duration::from_secs(5),
             audit_wait: Duration::from_secs(1),
@@ -194,6 +200,8 @@ pub(crate) const DECODED_PER_BYTE: u64 = 1100;
 pub(crate) const DECODED_AT_LEAST: u64 = 16 << 20;
 /// Windows of zstd up to 8 MiB, as RFC 9659 §3 has it for HTTP.
 pub(crate) const ZSTD_WINDOW_LOG: u32 = 23;
+/// And of brotli up to 16 MiB (RFC 7932 §9.1).
+pub(crate) const BROTLI_WINDOW_LOG: u32 = 24;
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;

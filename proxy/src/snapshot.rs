@@ -49,6 +49,8 @@ pub struct Environment {
     pub(crate) names: Names,
     /// Bytes of bodies that may still be held back to look for placeholders in them.
     pub(crate) body_room: Arc<Semaphore>,
+    /// Bytes of windows that compressed answers may still take to be scrubbed.
+    pub(crate) windows: Arc<Semaphore>,
     /// Handshakes completed only to say why a name is refused.
     pub(crate) refused_handshakes: Budget,
     /// Room for bodies that are hashed before they are sent, in units of [`ROOM_UNIT`].
@@ -79,6 +81,9 @@ impl Environment {
             names: Names::new(limits.names),
             body_room: Arc::new(Semaphore::new(
                 limits.body_buffers_bytes.min(Semaphore::MAX_PERMITS),
+            )),
+            windows: Arc::new(Semaphore::new(
+                limits.decompression_bytes.min(Semaphore::MAX_PERMITS),
             )),
             refused_handshakes: Budget::new(limits.refused_handshakes_per_second),
             hashed_bodies: Arc::new(Semaphore::new(room_for_bodies(limits))),

@@ -265,15 +265,12 @@ fn settle(
     }
     let mut scrubbing = None;
     if let Some(sought) = way_back.sought {
-        match Scrubbing::begin(&mut head, &sought) {
+        match Scrubbing::begin(&mut head, &sought, &underway.environment) {
             Ok(begun) => {
                 underway.record.reflected(begun.found());
                 scrubbing = Some(Box::new(begun));
             }
-            Err(why) => {
-                let error = UpstreamError::Protocol(why.to_string());
-                return Err(failed(underway.record, &error, destination));
-            }
+            Err(why) => return Err(failed(underway.record, &why.into(), destination)),
         }
     }
     let response = Response::from_parts(head, incoming);

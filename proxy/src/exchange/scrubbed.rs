@@ -7,6 +7,7 @@
 mod decode;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -18,10 +19,13 @@ use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use outgate_credentials::scrub::{Place, Scrubber, Sought};
 use smallvec::SmallVec;
+use tokio::sync::OwnedSemaphorePermit;
 
 pub(super) use self::decode::Unreadable;
 use self::decode::{Decoder, Next};
 use super::forward::BodyError;
+use crate::snapshot::Environment;
+use crate::upstream::UpstreamError;
 
 /// What tells of a body by its bytes (RFC 9530, RFC 3230, RFC 1864).
 const DIGESTS: [HeaderName; 4] = [
@@ -36,6 +40,8 @@ pub(super) struct Scrubbing {
     scrubber: Scrubber,
     decoder: Option<Decoder>,
     stage: Stage,
+    #[expect(dead_code, reason = "its drop gives it back")]
+    room: OwnedSemaphorePermit,
 }
 
 /// How far the body has come.
@@ -51,8 +57,12 @@ impl Scrubbing {
     /// Masks the head of an answer, and gets ready for its body.
     ///
     /// # Errors
-    /// The body is in a coding that can't be read.
-    pub(super) fn begin(head: &mut Parts, sought: &Sought) -> Result<Scrubbing, Unreadable> {
+    /// The body is in a coding that can't be read, or there is no room to.
+    pub(super) fn begin(
+        head: &mut Parts,
+        sought: &Sought,
+        environment: &Environment,
+    ) -> Result<Scrubbing, Unreadable> {
         // Whoever gets a text piece by piece can have each value in two of them.
         if head.status == StatusCode::PARTIAL_CONTENT
             || head.headers.contains_key(header::CONTENT_RANGE)
@@ -61,6 +71,9 @@ impl Scrubbing {
         }
         let mut scrubber = Scrubber::new(sought);
         let decoder = Decoder::of(&head.headers)?;
+        let windows = decoder.as_ref().map_or(0, Decoder::windows);
+        let room = Arc::clone(&environment.windows).try_acquire_many_owned(windows);
+        let room = room.map_err(|_| Unreadable::Crowded)?;
         if decoder.is_some() {
             tell_of_plain_text(&mut head.headers);
         }
@@ -70,7 +83,7 @@ impl Scrubbing {
         // HTTP/2 has none, and nothing may depend on it (RFC 9112 §4).
         head.extensions.remove::<ReasonPhrase>();
         mask_fields(&mut head.headers, &mut scrubber);
-        Ok(Scrubbing { scrubber, decoder, stage: Stage::Streaming })
+        Ok(Scrubbing { scrubber, decoder, stage: Stage::Streaming, room })
     }
 
     /// Where the values that came back had been put.
@@ -171,6 +184,15 @@ impl Scrubbing {
         }
         self.stage = trailers.map_or(Stage::Done, |trailers| Stage::Ending(Some(trailers)));
         Some(Frame::data(rest))
+    }
+}
+
+impl From<Unreadable> for UpstreamError {
+    fn from(why: Unreadable) -> UpstreamError {
+        match why {
+            Unreadable::Crowded => UpstreamError::Crowded(why.to_string()),
+            why => UpstreamError::Protocol(why.to_string()),
+        }
     }
 }
 

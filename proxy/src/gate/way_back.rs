@@ -7,6 +7,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use outgate_credentials::scrub::{Place, Sought};
 use outgate_credentials::{Parameter, Substituted};
 use outgate_policy::{Denial, Destination, Reason};
+use smallvec::SmallVec;
 
 use super::RequestPermit;
 use crate::exchange::inject::remove_spellings;
@@ -26,6 +27,9 @@ const OPAQUE: [HeaderName; 9] = [
 ];
 /// The content codings that answers are read in.
 const READABLE: [&str; 5] = ["br", "gzip", "identity", "x-gzip", "zstd"];
+const GZIP: [&str; 2] = ["gzip", "x-gzip"];
+/// Those with windows of many mebibytes.
+const LARGE: [&str; 2] = ["br", "zstd"];
 
 /// What is done with an answer on its way back.
 #[derive(Default)]
@@ -53,24 +57,40 @@ fn ask_readably(headers: &mut HeaderMap) {
     if !headers.contains_key(header::ACCEPT_ENCODING) {
         return remove_spellings(headers, &header::ACCEPT_ENCODING);
     }
-    let readable = headers
+    let kept = readable_codings(headers);
+    remove_spellings(headers, &header::ACCEPT_ENCODING);
+    headers.insert(header::ACCEPT_ENCODING, kept);
+}
+
+/// What the client takes of codings that can be looked through; if gzip is among them, not those
+/// that need a hundred times its memory.
+fn readable_codings(headers: &HeaderMap) -> HeaderValue {
+    let mut readable: SmallVec<[&str; 4]> = headers
         .get_all(header::ACCEPT_ENCODING)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .map(str::trim)
-        .filter(|member| is_readable(member))
-        .collect::<Vec<_>>()
-        .join(", ");
-    remove_spellings(headers, &header::ACCEPT_ENCODING);
-    let kept = HeaderValue::try_from(readable).ok().filter(|kept| !kept.is_empty());
-    let kept = kept.unwrap_or(HeaderValue::from_static("identity"));
-    headers.insert(header::ACCEPT_ENCODING, kept);
+        .filter(|member| is_one_of(&READABLE, member))
+        .collect();
+    if readable.iter().any(|member| is_one_of(&GZIP, member) && !is_refused(member)) {
+        readable.retain(|member| !is_one_of(&LARGE, member));
+    }
+    let kept = HeaderValue::try_from(readable.join(", ")).ok().filter(|kept| !kept.is_empty());
+    kept.unwrap_or(HeaderValue::from_static("identity"))
 }
 
-fn is_readable(member: &str) -> bool {
+fn is_one_of(codings: &[&str], member: &str) -> bool {
     let coding = member.split(';').next().unwrap_or_default().trim();
-    READABLE.iter().any(|known| known.eq_ignore_ascii_case(coding))
+    codings.iter().any(|known| known.eq_ignore_ascii_case(coding))
+}
+
+/// RFC 9110 §12.4.2: a weight of zero.
+fn is_refused(member: &str) -> bool {
+    member.split(';').skip(1).any(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("q") && value.trim().parse() == Ok(0.0)
+    })
 }
 
 /// Notes what `permit` puts on the request, to be masked in its answer. What is signed is signed
@@ -135,11 +155,15 @@ mod tests {
     #[test]
     fn asks_for_whole_answers_in_readable_codings() {
         let accepts = |value: &'static str| asked(&[("accept-encoding", value)]);
-        assert_eq!(accepts("gzip, deflate, br, zstd"), ["accept-encoding: gzip, br, zstd"]);
+        assert_eq!(accepts("deflate, br, zstd"), ["accept-encoding: br, zstd"]);
+        assert_eq!(accepts("gzip, deflate, br, Zstd"), ["accept-encoding: gzip"]);
+        assert_eq!(accepts("br;q=1, X-Gzip;q=0.1"), ["accept-encoding: X-Gzip;q=0.1"]);
+        assert_eq!(accepts("br, gzip;q=0"), ["accept-encoding: br, gzip;q=0"]);
+        assert_eq!(accepts("br, gzip ; Q=0.000"), ["accept-encoding: br, gzip ; Q=0.000"]);
         assert_eq!(accepts("GZIP;q=0.5,dcb, *;q=0"), ["accept-encoding: GZIP;q=0.5"]);
         assert_eq!(accepts("deflate"), ["accept-encoding: identity"]);
-        let twice = asked(&[("accept-encoding", "br"), ("accept-encoding", "dcz, gzip")]);
-        assert_eq!(twice, ["accept-encoding: br, gzip"]);
+        let twice = asked(&[("accept-encoding", "br"), ("accept-encoding", "dcz, zstd")]);
+        assert_eq!(twice, ["accept-encoding: br, zstd"]);
         let pieces = [
             ("range", "bytes=0-9"),
             ("if-range", "\"x\""),

@@ -29,6 +29,9 @@ pub(crate) enum UpstreamError {
     /// What came back is not HTTP, or came to a sudden end.
     #[error("{0}")]
     Protocol(String),
+    /// There is no room for what came back.
+    #[error("{0}")]
+    Crowded(String),
     /// gRPC needs HTTP/2, and the origin has none.
     #[error("the origin speaks HTTP/1.1 only, and gRPC needs HTTP/2")]
     OnlyHttp1,
@@ -70,6 +73,7 @@ impl UpstreamError {
             UpstreamError::Dial(_) => Reason::OriginConnect,
             UpstreamError::Tls(_) | UpstreamError::Unwelcome(_) => Reason::OriginTls,
             UpstreamError::Protocol(_) | UpstreamError::OnlyHttp1 => Reason::OriginProtocol,
+            UpstreamError::Crowded(_) => Reason::TooManyConnections,
             UpstreamError::Upload(_) => Reason::MalformedRequest,
             UpstreamError::Timeout(_) => Reason::OriginTimeout,
         }
@@ -105,6 +109,7 @@ impl UpstreamError {
             }
             UpstreamError::Tls(TlsError::Timeout(_) | TlsError::Name { .. })
             | UpstreamError::Timeout(_)
+            | UpstreamError::Crowded(_)
             | UpstreamError::Upload(_) => self.to_string(),
             UpstreamError::OnlyHttp1 => {
                 format!("{host} port {port} speaks HTTP/1.1 only, and gRPC needs HTTP/2")

@@ -44,7 +44,7 @@ fn comes_decompressed_and_without_the_value() {
                 assert_eq!(header("etag").as_deref(), Some("W/\"one\""), "{coding}");
             }
             let asked = &origin.requests()[0];
-            assert_eq!(asked.header("accept-encoding"), Some("gzip, br, zstd"));
+            assert_eq!(asked.header("accept-encoding"), Some("gzip"));
             let audit = gateway.final_audit();
             assert_eq!(audit[0]["reflected"], json!(["authorization"]), "{coding}");
         }
@@ -85,5 +85,63 @@ fn answers_without_a_body_have_none() {
             audit.iter().all(|line| line["reflected"] == json!(["authorization"])),
             "{audit:?}"
         );
+    });
+}
+
+/// What remembers megabytes for each answer is bounded for all; gzip's window is not worth it.
+#[test]
+fn large_windows_have_one_bound_and_give_it_back() {
+    isolated(|| {
+        let world = world!();
+        let secret = canary(40);
+        let text = text(&secret);
+        let bodies = CODINGS.map(|coding| (coding, compress(coding, text.as_bytes())));
+        // `/CODING` is answered whole, `/CODING/half` stops in the middle.
+        let script = move |connection: &mut Connection| {
+            while let Some(request) = connection.request() {
+                let mut parts = request.target[1..].split('/');
+                let asked = parts.next().expect("a coding");
+                let (coding, body) =
+                    bodies.iter().find(|(coding, _)| *coding == asked).expect("a known one");
+                let whole = answer(&format!("200 OK\r\nContent-Encoding: {coding}"), body);
+                let sent = if parts.next().is_some() { whole.len() / 2 } else { whole.len() };
+                connection.send(&whole[..sent]);
+            }
+        };
+        let _origin = world.https(NAME).script(Box::new(script)).start();
+        let mut gateway = world
+            .gateway_builder()
+            .configuration("[limits]\ndecompression_bytes = 24000000\n")
+            .environment(&environment(&secret, true))
+            .start();
+        let get = |path: &str| GET.replace("GET /", &format!("GET /{path}"));
+        let due = text.replace(&secret, &stars(&secret));
+        for coding in ["br", "zstd"] {
+            let mut halves = Vec::new();
+            let refused = loop {
+                let mut client = tunnel(&gateway);
+                client.send(get(&format!("{coding}/half")));
+                let begun = String::from_utf8_lossy(&client.read_exact(12)).into_owned();
+                if begun != "HTTP/1.1 200" {
+                    break begun;
+                }
+                halves.push(client);
+            };
+            assert_eq!(
+                (refused.as_str(), halves.len()),
+                ("HTTP/1.1 503", 1 + usize::from(coding == "zstd"))
+            );
+            assert_eq!(tunnel(&gateway).exchange(get("gzip")).text(), due);
+            drop(halves);
+            let is_free = || tunnel(&gateway).exchange(get(coding)).status == 200;
+            assert!(
+                wait_until(Duration::from_secs(5), is_free),
+                "{coding}: no room was given back"
+            );
+            assert_eq!(tunnel(&gateway).exchange(get(coding)).text(), due);
+        }
+        let audit = gateway.final_audit();
+        let crowded = audit.iter().filter(|line| line["reason"] == "too_many_connections");
+        assert!(crowded.count() >= 2, "{audit:#?}");
     });
 }

@@ -32,6 +32,12 @@ pub enum Unreadable {
     /// One inside the other.
     #[error("the answer is in more than {MOST_CODINGS} content codings")]
     Codings,
+    /// Others are as large.
+    #[error(
+        "this environment has as many large compressed answers as may be scrubbed at a time: ask \
+         for gzip, try again later, or raise limits.decompression_bytes"
+    )]
+    Crowded,
     /// Nobody asked for a part.
     #[error("the answer is a part of a body, in which values could be cut in two")]
     Partial,
@@ -116,6 +122,11 @@ impl Decoder {
         }
         layers.reverse();
         Ok((!layers.is_empty()).then_some(Decoder { layers, taken: 0, made: 0, spent: 0 }))
+    }
+
+    /// How much of what it made it may have to remember.
+    pub(super) fn windows(&self) -> u32 {
+        self.layers.iter().map(|layer| layer.coding.window()).sum()
     }
 
     /// Gives the first layer more to read, once it is hungry.

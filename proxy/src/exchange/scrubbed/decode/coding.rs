@@ -5,7 +5,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::Unreadable;
-use crate::limits::ZSTD_WINDOW_LOG;
+use crate::limits::{BROTLI_WINDOW_LOG, ZSTD_WINDOW_LOG};
 
 /// One coding, in the middle of a body.
 pub(super) enum Coding {
@@ -28,7 +28,7 @@ impl Coding {
         if is("gzip") || is("x-gzip") {
             Some(Coding::gzip())
         } else if is("br") {
-            // Strict: no windows beyond the 16 MiB of RFC 7932.
+            // Strict: no windows beyond those of RFC 7932.
             let alloc = StandardAlloc::default;
             Some(Coding::Brotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc()))))
         } else if is("zstd") {
@@ -37,6 +37,15 @@ impl Coding {
             Some(Coding::Zstd(Box::new(context)))
         } else {
             None
+        }
+    }
+
+    /// The largest that it may have; gzip's are too small to count.
+    pub(super) fn window(&self) -> u32 {
+        match self {
+            Coding::Gzip(_) => 0,
+            Coding::Brotli(_) => 1 << BROTLI_WINDOW_LOG,
+            Coding::Zstd(_) => 1 << ZSTD_WINDOW_LOG,
         }
     }
 
