@@ -86,6 +86,10 @@ pub struct Limits {
     /// without a bound `streams` times as much as the same connections of HTTP/1.1.
     #[serde(deserialize_with = "positive")]
     pub environment_streams: usize,
+    /// Look-ups and connections to origins that are in the making, of one environment at a time: each
+    /// may take several sockets for as long as nobody answers. One more waits its turn.
+    #[serde(deserialize_with = "positive")]
+    pub connecting: usize,
     /// The body of a request that `aws_sigv4` has to hash before it is sent: above it clients send in
     /// parts, or say the hash themselves.
     #[serde(deserialize_with = "positive")]
@@ -144,6 +148,7 @@ impl Default for Limits {
             strangers: 1024,
             streams: 100,
             environment_streams: 1024,
+            connecting: 512,
             hashed_body: 64 << 20,
             hashed_bodies: 256 << 20,
             decompression_bytes: 256 << 20,

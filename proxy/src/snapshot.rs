@@ -49,6 +49,8 @@ pub struct Environment {
     pub(crate) names: Names,
     /// Bytes of bodies that may still be held back to look for placeholders in them.
     pub(crate) body_room: Arc<Semaphore>,
+    /// Ways to origins that may still be looked for at the same time.
+    pub(crate) connecting: Semaphore,
     /// Bytes of windows that compressed answers may still take to be scrubbed.
     pub(crate) windows: Arc<Semaphore>,
     /// Handshakes completed only to say why a name is refused.
@@ -82,6 +84,7 @@ impl Environment {
             body_room: Arc::new(Semaphore::new(
                 limits.body_buffers_bytes.min(Semaphore::MAX_PERMITS),
             )),
+            connecting: Semaphore::new(limits.connecting.min(Semaphore::MAX_PERMITS)),
             windows: Arc::new(Semaphore::new(
                 limits.decompression_bytes.min(Semaphore::MAX_PERMITS),
             )),

@@ -27,7 +27,7 @@ pub use self::profile::Profiles;
 pub(crate) use self::profile::{OriginClient, ProfileId};
 pub(crate) use self::proxy::{Hop, Trail};
 pub use self::proxy::{ProxyAuthorization, ProxySecurity, Spared, Upstream, UpstreamProxy};
-pub(crate) use self::reach::{Peer, Way, reach};
+pub(crate) use self::reach::{Peer, Way, reach, turn};
 pub(crate) use self::send::{Route, send};
 pub(crate) use self::stream::OriginStream;
 pub(crate) use self::tls::{handshake, server_name};

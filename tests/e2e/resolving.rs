@@ -1,5 +1,8 @@
 //! Which addresses does a name get, and what if its answers lie, change, mix or fail?
 
+#[path = "resolving/crowd.rs"]
+mod crowd;
+
 use std::time::Instant;
 
 use outgate_tests::dns::RecordType;

@@ -9,7 +9,7 @@ use super::Tunnel;
 use super::splice::{Route, Spliced};
 use crate::gate::{self, Mode};
 use crate::gateway::Gateway;
-use crate::upstream::{UpstreamError, Way};
+use crate::upstream::{UpstreamError, Way, turn};
 
 /// What passes through a tunnel.
 pub(crate) enum Passage {
@@ -40,6 +40,7 @@ impl Tunnel {
         })?;
         let mode = grant.mode();
         let passage = async {
+            let _turn = turn(environment, gateway.limits()).await?;
             let rules = &grant.snapshot().addresses;
             let way = Way::find(gateway, destination, rules).await?;
             let route = Route::new(grant, way);

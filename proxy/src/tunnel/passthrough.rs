@@ -16,6 +16,7 @@ use crate::gate::TunnelGrant;
 use crate::gateway::Gateway;
 use crate::ingress::client_hello::{self, ClientHello, HelloError};
 use crate::ingress::prefixed::Prefixed;
+use crate::upstream::turn;
 
 /// Why a hello does not pass.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +48,11 @@ pub(super) async fn passthrough<IO: AsyncRead + AsyncWrite + Unpin>(
         close(tunnel.record, &refusal.to_string());
         return refusal.alert().send_and_close(io).await;
     }
-    match route.take(gateway, &tunnel.trail, &mut tunnel.record).await {
+    let taken = async {
+        let _turn = turn(&tunnel.environment, gateway.limits()).await?;
+        route.take(gateway, &tunnel.trail, &mut tunnel.record).await
+    };
+    match taken.await {
         Ok(spliced) => splice(tunnel, spliced, io, gateway.limits()).await,
         Err(error) => {
             error.note(&mut tunnel.record);

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::error::UpstreamError;
 use super::lease::{Exclusive, Lease, Shared};
 use super::pool::{Offer, Origin};
-use super::reach::{Peer, reach};
+use super::reach::{Peer, reach, turn};
 use super::send::Route;
 use super::settings::{self, Said, Settings};
 use super::tls::secure;
@@ -37,8 +37,10 @@ pub(super) async fn connect(
 ) -> Result<Lease, UpstreamError> {
     let Destination { host, .. } = route.destination;
     let limits = gateway.limits();
+    let turn = turn(route.environment, limits).await?;
     let rules = &route.snapshot.addresses;
     let (stream, peer) = reach(gateway, route.destination, rules, &origin.trail).await?;
+    drop(turn);
     record.dialled(peer);
     record.reached(Milestone::Connected);
     if origin.scheme == Scheme::Http {

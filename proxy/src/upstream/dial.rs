@@ -16,6 +16,9 @@ use super::proxy::ProxyError;
 use crate::limits::Limits;
 use crate::resolve::PinnedAddresses;
 
+/// Addresses of one name that are tried beside each other: a name may have many that lead nowhere.
+const AT_A_TIME: usize = 4;
+
 /// Why no connection was made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DialError {
@@ -33,7 +36,13 @@ pub(crate) async fn dial(
     limits: &Limits,
 ) -> Result<(TcpStream, SocketAddr), DialError> {
     let order = families_in_turn(addresses.iter(), SocketAddr::is_ipv6);
-    let one = |address| async move { Ok((connect(address).await?, address)) };
+    let patience = patience(order.len(), limits.connect);
+    let one = |address| async move {
+        match tokio::time::timeout(patience, connect(address)).await {
+            Ok(stream) => Ok((stream?, address)),
+            Err(_) => Err(DialError::Timeout(patience)),
+        }
+    };
     let race = race(order, limits.happy_eyeballs, one);
     match tokio::time::timeout(limits.connect, race).await {
         Ok(result) => result,
@@ -53,7 +62,9 @@ where
     let mut running = FuturesUnordered::new();
     let mut last_error = DialError::Io(io::Error::from(io::ErrorKind::AddrNotAvailable));
     loop {
-        if let Some(next) = waiting.pop_front() {
+        if running.len() < AT_A_TIME
+            && let Some(next) = waiting.pop_front()
+        {
             running.push(connect(next));
         }
         let turn = tokio::time::sleep(head_start);
@@ -69,6 +80,12 @@ where
             else => return Err(last_error),
         }
     }
+}
+
+/// How long each of so many addresses is waited for, so that all of them have a turn within `all`.
+fn patience(addresses: usize, all: Duration) -> Duration {
+    let turns = addresses.div_ceil(AT_A_TIME).max(1);
+    all / u32::try_from(turns).unwrap_or(u32::MAX)
 }
 
 /// A socket that is connected to `address`.
@@ -110,7 +127,39 @@ impl DialError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::time::Instant;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn many_addresses_that_lead_nowhere_take_few_sockets_and_hide_no_good_one() {
+        const ALL: Duration = Duration::from_secs(10);
+        let addresses = |many: u8| (1..=many).map(|last| SocketAddr::from(([11, 0, 0, last], 1)));
+        for many in [1, 4, 5, 16] {
+            let patience = patience(usize::from(many), ALL);
+            let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let connect = |address: SocketAddr| {
+                let now = running.fetch_add(1, Ordering::Relaxed) + 1;
+                most.fetch_max(now, Ordering::Relaxed);
+                let running = &running;
+                async move {
+                    let answers = address == SocketAddr::from(([11, 0, 0, many], 1));
+                    let slow = Duration::from_millis(if answers { 500 } else { 1_000_000 });
+                    let done = tokio::time::timeout(patience, tokio::time::sleep(slow)).await;
+                    running.fetch_sub(1, Ordering::Relaxed);
+                    done.map(|()| address).map_err(|_| DialError::Timeout(patience))
+                }
+            };
+            let begun = Instant::now();
+            let order = addresses(many).collect();
+            let reached = race(order, Duration::from_millis(250), connect).await;
+            assert!(reached.is_ok(), "{many}");
+            assert!(begun.elapsed() < ALL, "{many}: {:?}", begun.elapsed());
+            assert!(most.into_inner() <= AT_A_TIME, "{many}");
+        }
+    }
 
     #[test]
     fn families_take_turns() {

@@ -12,13 +12,16 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outgate_policy::{AddressRules, Destination, Host};
+use tokio::sync::SemaphorePermit;
 
 use super::dial::{self, DialError, dial, families_in_turn};
 use super::error::UpstreamError;
 use super::proxy::{Trail, Upstream, UpstreamProxy};
 use super::stream::OriginStream;
 use crate::gateway::Gateway;
+use crate::limits::Limits;
 use crate::resolve::{PinnedAddresses, ResolveError};
+use crate::snapshot::Environment;
 
 /// Head start of one address before the proxy is asked for the next too: it has to make a
 /// connection of its own, and may try for longer than a client would wait.
@@ -51,6 +54,17 @@ pub(crate) async fn reach(
 ) -> Result<(OriginStream, Peer), UpstreamError> {
     let way = Way::find(gateway, destination, rules).await?;
     Ok(way.take(gateway, trail).await?)
+}
+
+/// A turn of `environment` to look for a way and to take it, kept while it does so.
+pub(crate) async fn turn<'a>(
+    environment: &'a Environment,
+    limits: &Limits,
+) -> Result<SemaphorePermit<'a>, UpstreamError> {
+    match tokio::time::timeout(limits.connect, environment.connecting.acquire()).await {
+        Ok(Ok(turn)) => Ok(turn),
+        Ok(Err(_)) | Err(_) => Err(DialError::Timeout(limits.connect).into()),
+    }
 }
 
 impl Peer {
