@@ -286,9 +286,15 @@ impl Body for ReplyBody {
     }
 }
 
-/// Drops the trailers that would frame, route or authenticate (RFC 9110 §6.5.1).
+/// Drops the trailers that would frame, route or authenticate (RFC 9110 §6.5.1), concern one
+/// connection, or lead around the gateway.
 pub(super) fn keep_harmless(trailers: &mut HeaderMap) {
-    const HARMFUL: [HeaderName; 21] = [
+    const HARMFUL: [HeaderName; 26] = [
+        HeaderName::from_static("alt-svc"),
+        HeaderName::from_static("http2-settings"),
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-authentication-info"),
+        HeaderName::from_static("proxy-connection"),
         header::AUTHORIZATION,
         header::CACHE_CONTROL,
         header::CONNECTION,
