@@ -2,6 +2,8 @@
 
 #[path = "resolving/crowd.rs"]
 mod crowd;
+#[path = "resolving/upgrades.rs"]
+mod upgrades;
 
 use std::time::Instant;
 
