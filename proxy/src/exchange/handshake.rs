@@ -29,7 +29,8 @@ pub(crate) struct Handshake {
 
 #[derive(Clone)]
 enum Client {
-    /// Its key, if it sent one that is any good: an origin of HTTP/1.1 answers to that itself.
+    /// Its key, if an origin of HTTP/2 may be asked and it sent one that is any good: an origin of
+    /// HTTP/1.1 answers to that itself.
     Http1(Option<HeaderValue>),
     /// A key of ours, for an origin of HTTP/1.1.
     Http2(HeaderValue),
@@ -80,6 +81,14 @@ impl Handshake {
     /// Whether an origin of HTTP/2 can be asked: the client's own key has to be answered then.
     pub(crate) fn may_be_http2(&self) -> bool {
         !matches!(self.client, Client::Http1(None))
+    }
+
+    /// The same, for no origin of HTTP/2.
+    pub(super) fn by_http1_alone(self) -> Handshake {
+        match self.client {
+            Client::Http1(_) => Handshake { client: Client::Http1(None) },
+            Client::Http2(_) => self,
+        }
     }
 
     /// Asks by HTTP/1.1.

@@ -5,11 +5,13 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Version};
+use http_body::Body;
 use smallvec::SmallVec;
 
 use super::RequestHead;
 use super::body::{RequestBody, Upload};
 use super::expect::Hold;
+use super::handshake::Handshake;
 use super::pulse::Pulse;
 use crate::upstream::Framing;
 
@@ -25,6 +27,11 @@ pub(crate) fn prepare(
     let names: SmallVec<[HeaderName; 2]> =
         injections.iter().map(|(name, _)| name.clone()).collect();
     let by_http2 = parts.version == Version::HTTP_2;
+    // A stream of HTTP/2 has no place for a body before the client's first frame.
+    let websocket = match body.is_end_stream() {
+        true => websocket,
+        false => websocket.map(Handshake::by_http1_alone),
+    };
     let body = RequestBody::new(body, hold, names, parts.extensions.remove::<Pulse>());
     inject(&mut parts.headers, injections);
     let request = Request::from_parts(parts, body);

@@ -191,3 +191,31 @@ fn a_client_of_http1_is_not_led_to_http2_without_need() {
         assert_eq!(origin.http1_requests().len(), 1);
     });
 }
+
+/// A stream has no place for it: it would come as the client's first frames.
+#[test]
+fn an_upgrade_with_a_body_is_not_led_to_http2() {
+    isolated(|| {
+        let world = world!();
+        let origin = world.http2(NAME).takes_websockets().script(|s| s.echo_websocket(&[])).start();
+        let mut gateway = gateway(&world);
+        let framings = [
+            "Content-Length: 5\r\n\r\nhello",
+            "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        ];
+        for framing in framings {
+            let mut client = http1_client(&gateway);
+            let asked = upgrade().replace("\r\n\r\n", &format!("\r\n{framing}"));
+            let answer = client.exchange(asked);
+            let said = (answer.status, answer.header("outgate-reason"));
+            assert_eq!(said, (502, Some("origin_tls")), "{framing:?}: {answer:?}");
+        }
+        let mut control = http1_client(&gateway);
+        assert_eq!(control.exchange(upgrade()).status, 101);
+        control.send(HI);
+        assert_eq!(control.read_exact(HI.len()), HI);
+        drop(control);
+        assert_eq!(origin.requests().len(), 1);
+        assert_eq!(gateway.final_audit().len(), 3);
+    });
+}
