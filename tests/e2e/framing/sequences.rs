@@ -95,3 +95,44 @@ fn reads_nothing_behind_a_request_that_says_close() {
         both.audited(2);
     });
 }
+
+#[test]
+fn hundreds_of_requests_in_one_write_are_each_answered_in_order() {
+    isolated(|| {
+        let both = both_ways();
+        let kinds = ["GET", "POST", "HEAD", "OTHER", "CHUNKED"];
+        let request = |number: usize| match kinds[number % kinds.len()] {
+            "POST" => format!(
+                "POST @/{number} HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 9000\r\n\r\n{}",
+                "b".repeat(9000)
+            ),
+            "CHUNKED" => format!(
+                "POST @/{number} HTTP/1.1\r\nHost: api.example.com\r\n\
+                 Transfer-Encoding: chunked\r\n\r\n1\r\nb\r\n0\r\n\r\n"
+            ),
+            "OTHER" => format!("GET @/{number} HTTP/1.1\r\nHost: evil.example.test\r\n\r\n"),
+            method => format!("{method} @/{number} HTTP/1.1\r\nHost: api.example.com\r\n\r\n"),
+        };
+        let many = 300;
+        for way in Way::ALL {
+            let all: Vec<u8> = (0..many).flat_map(|number| way.write(request(number))).collect();
+            let mut client = both.client(way).write_timeout(Duration::from_secs(20));
+            // While it writes, nobody reads: all must fit into what waits on the way.
+            assert!(client.send(&all), "{way}");
+            for number in 0..many {
+                let method = kinds[number % kinds.len()];
+                let answer = client
+                    .try_read_response(method)
+                    .unwrap_or_else(|fault| panic!("{way} {number}: {fault}"));
+                if method == "OTHER" {
+                    assert_eq!(answer.status, 421, "{way} {number}");
+                } else if method != "HEAD" {
+                    assert_eq!(answer.json()["target"], format!("/{number}"), "{way}");
+                }
+            }
+        }
+        let sent = both.origin(Way::Tunnel).requests().len();
+        assert_eq!(sent, many - many / kinds.len());
+        both.audited(2 * many);
+    });
+}
