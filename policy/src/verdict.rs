@@ -194,7 +194,7 @@ reasons! {
     OriginProtocol "origin_protocol"
         502 UNAVAILABLE "The host's answer is not valid HTTP, or broke off."
     TooManyConnections "too_many_connections"
-        503 UNAVAILABLE "The environment has as many connections open as it may."
+        503 UNAVAILABLE "The environment has as many connections or HTTP/2 streams open as it may."
     NotReady "not_ready"
         503 UNAVAILABLE "The gateway is starting, draining, or can't write its audit log."
     CredentialTemporarilyUnavailable "credential_temporarily_unavailable"
