@@ -29,7 +29,15 @@ pub enum CertsError {
         /// The file.
         path: PathBuf,
         /// The most that is read of such a file.
-        limit: u64,
+        limit: usize,
+    },
+    /// Something that may block, or never end.
+    #[error("{} is {kind}, and nothing but a regular file is read: put the PEM text into a file", path.display())]
+    NotAFile {
+        /// What was named.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
     },
     /// Of the two files of the CA one is there, the other isn't.
     #[error(

@@ -1,11 +1,11 @@
 //! How do PEM files become certificates and keys, and back?
 
-use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use outgate_files::ReadError;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
@@ -13,21 +13,19 @@ use zeroize::Zeroizing;
 use crate::CertsError;
 
 /// Four times the biggest public collection of roots there is (about 250 KiB).
-const FILE_LIMIT: u64 = 1024 * 1024;
+const FILE_LIMIT: usize = 1024 * 1024;
 
 /// PEM lines hold 64 characters (RFC 7468 section 2).
 const LINE: usize = 64;
 
 /// The bytes of a PEM file, wiped when dropped: people keep keys in files of certificates too.
 pub(crate) fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, CertsError> {
-    let file = File::open(path).map_err(CertsError::io("open", path))?;
-    // All the room at once: a vector that grows leaves copies behind that nobody wipes.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(FILE_LIMIT as usize + 1));
-    file.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(CertsError::io("read", path))?;
-    if bytes.len() as u64 > FILE_LIMIT {
-        return Err(CertsError::TooLarge { path: path.to_owned(), limit: FILE_LIMIT });
-    }
-    Ok(bytes)
+    outgate_files::read(path, FILE_LIMIT).map_err(|error| match error {
+        ReadError::Large(limit) => CertsError::TooLarge { path: path.to_owned(), limit },
+        ReadError::Kind(kind) => CertsError::NotAFile { path: path.to_owned(), kind },
+        ReadError::NotText => CertsError::io("read", path)(io::ErrorKind::InvalidData.into()),
+        ReadError::Io(error) => CertsError::io("open", path)(error),
+    })
 }
 
 /// All certificates of a PEM text, in order. Other sections (keys, parameters) are passed over.

@@ -4,6 +4,7 @@
 //! either fails, there is no value: an old one is never used in its place. All of it happens in the
 //! gateway's own process, on the operator's word.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -13,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwapOption;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use outgate_files::ReadError;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
@@ -56,8 +58,8 @@ pub(crate) enum Held {
 /// Why a value could not be read. Neither output nor arguments are in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SourceError {
-    #[error("{path} can't be read: {kind}")]
-    File { path: PathBuf, kind: std::io::ErrorKind },
+    #[error("{} can't be read: {why}", path.display())]
+    File { path: PathBuf, why: String },
     #[error("the variable {0} is not set")]
     NoVariable(String),
     #[error("the command can't be started: {0}")]
@@ -95,6 +97,18 @@ struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
     changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
 }
 
 impl Held {
@@ -185,42 +199,32 @@ async fn read_file(
 ) -> (Option<Stamp>, Result<Secret, SourceError>) {
     // A file system that hangs must not hold up the thread that serves connections.
     let reading = tokio::task::spawn_blocking(move || {
-        let failed =
-            |error: std::io::Error| SourceError::File { path: path.clone(), kind: error.kind() };
-        let stamp = stamp(&path).map_err(failed)?;
+        let now = std::fs::metadata(&path).map(|found| Stamp::of(&found)).ok();
         match before {
-            Some(before) if before.stamp == Some(stamp) => Ok((stamp, before.outcome.clone()?)),
-            _ => Ok((stamp, Secret::of_bytes(contents(&path).map_err(failed)?, fit)?)),
+            Some(before) if now.is_some() && before.stamp == now => {
+                before.outcome.clone().map(|secret| (now, secret))
+            }
+            _ => contents(&path, fit).map(|(stamp, secret)| (Some(stamp), secret)),
         }
     });
     match timeout(DEADLINE, reading).await {
-        Ok(Ok(Ok((stamp, secret)))) => (Some(stamp), Ok(secret)),
+        Ok(Ok(Ok((stamp, secret)))) => (stamp, Ok(secret)),
         Ok(Ok(Err(error))) => (None, Err(error)),
         Ok(Err(_)) | Err(_) => (None, Err(SourceError::Late)),
     }
 }
 
-fn stamp(path: &Path) -> std::io::Result<Stamp> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() {
-        // A pipe would block, a device never end.
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
-    Ok(Stamp {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        length: metadata.len(),
-        modified: metadata.modified().ok(),
-        changed: (metadata.ctime(), metadata.ctime_nsec()),
-    })
-}
-
-/// A byte more than fits, so that what is too long is seen to be.
-fn contents(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
-    use std::io::Read;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_BYTES + 4));
-    std::fs::File::open(path)?.take(MAX_BYTES as u64 + 3).read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// What is in a file, and which state of it that is.
+fn contents(path: &Path, fit: Fit) -> Result<(Stamp, Secret), SourceError> {
+    let failed = |error: ReadError| match error {
+        ReadError::Large(_) => SecretError::Long.into(),
+        other => SourceError::File { path: path.to_owned(), why: other.to_string() },
+    };
+    let (file, metadata) = outgate_files::open(path).map_err(failed)?;
+    let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    // The longest value with the line end that is not part of it.
+    let bytes = outgate_files::contents(file, length, MAX_BYTES + 2).map_err(failed)?;
+    Ok((Stamp::of(&metadata), Secret::of_bytes(bytes, fit)?))
 }
 
 /// Nothing in the program sets variables, so what is read is what it was started with.

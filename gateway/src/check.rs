@@ -13,6 +13,9 @@ use crate::console::{Style, say};
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
 
+/// No file that is loaded may be longer.
+const LONGEST: usize = 64 << 20;
+
 /// Prints every problem and every warning of every file; fails if there is a problem. URLs of
 /// hooks files are judged by the environments that are named beside them.
 pub(crate) fn run(args: &CheckArgs, surroundings: &Surroundings) -> Result<(), Failure> {
@@ -75,9 +78,9 @@ fn examine_all<P: AsRef<Path>>(files: &[P]) -> impl Iterator<Item = (&Path, Find
 }
 
 fn examine(file: &Path) -> Examined {
-    match std::fs::read_to_string(file) {
+    match outgate_files::read_text_or_wait(file, LONGEST) {
         Ok(text) if is_environment_document(&text) => environment::examine(&text, file),
-        Ok(text) => Examined::Hooks(text),
+        Ok(text) => Examined::Hooks(text.to_string()),
         Err(error) => Examined::Done(Findings::problem(error)),
     }
 }

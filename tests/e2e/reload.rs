@@ -2,6 +2,8 @@
 
 #[path = "reload/bad.rs"]
 mod bad;
+#[path = "reload/endless.rs"]
+mod endless;
 #[path = "reload/files.rs"]
 mod files;
 #[path = "reload/load.rs"]

@@ -3,7 +3,7 @@
 //! The operator's own, from a file or a variable, or one made at first start in the state folder.
 //! A store without its key is not opened with a new one: that would be the loss of everything.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use outgate_files::ReadError;
 use zeroize::Zeroizing;
 
 const BYTES: usize = 32;
+/// The key as text, and room for blanks.
+const LONGEST: usize = 4 << 10;
 
 /// The key that seals every record. It can't be printed.
 pub struct StoreKey(Zeroizing<[u8; BYTES]>);
@@ -27,7 +30,7 @@ pub enum KeyError {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        error: io::Error,
+        error: ReadError,
     },
     /// Others could open the store.
     #[error("store key {path} can be read by others (mode {mode:o}): chmod 600 {path}")]
@@ -68,20 +71,24 @@ impl StoreKey {
 
     /// Reads a key file that is for its owner alone.
     pub fn read(path: &Path) -> Result<StoreKey, KeyError> {
-        let failed = |error| KeyError::Io { path: path.to_owned(), error };
-        let mode = fs::metadata(path).map_err(failed)?.mode() & 0o7777;
+        let failed = failed_at(path);
+        let (file, metadata) = outgate_files::open(path).map_err(failed)?;
+        let mode = metadata.mode() & 0o7777;
         if mode & 0o077 != 0 {
             return Err(KeyError::Open { path: path.display().to_string(), mode });
         }
-        let text = Zeroizing::new(fs::read_to_string(path).map_err(failed)?);
-        StoreKey::parse(&text, &path.display().to_string())
+        let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+        let text = outgate_files::contents(file, length, LONGEST).map_err(failed)?;
+        let origin = path.display().to_string();
+        match std::str::from_utf8(&text) {
+            Ok(text) => StoreKey::parse(text, &origin),
+            Err(_) => Err(KeyError::Form(origin)),
+        }
     }
 
     /// The key file of a state folder, made if `store` is not there yet either.
     pub fn read_or_create(path: &Path, store: &Path) -> Result<StoreKey, KeyError> {
-        let exists = |path: &Path| {
-            path.try_exists().map_err(|error| KeyError::Io { path: path.to_owned(), error })
-        };
+        let exists = |path: &Path| path.try_exists().map_err(failed_at(path));
         if !exists(path)? {
             if exists(store)? {
                 return Err(KeyError::Lost { key: path.to_owned(), store: store.to_owned() });
@@ -102,9 +109,13 @@ impl StoreKey {
     }
 }
 
+fn failed_at<E: Into<ReadError>>(path: &Path) -> impl Fn(E) -> KeyError + Copy {
+    move |error| KeyError::Io { path: path.to_owned(), error: error.into() }
+}
+
 /// The whole key or nothing; of two that start together, one writes and both read.
 fn create(path: &Path) -> Result<(), KeyError> {
-    let failed = |error| KeyError::Io { path: path.to_owned(), error };
+    let failed = failed_at(path);
     let key = StoreKey::random().ok_or(KeyError::NoRandomness)?;
     let text = Zeroizing::new(STANDARD.encode(key.bytes()));
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -125,6 +136,7 @@ fn hex(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

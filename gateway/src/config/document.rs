@@ -2,7 +2,6 @@
 //!
 //! Every name of SPEC 12 and no other, checked as it is read, so that an error has its line.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,9 @@ use super::block::{Block, Nat64Prefix};
 use super::environment::InterfaceName;
 use super::upstream::{NoProxy, ProxyUrl, without_userinfo};
 use super::{BindAddress, ConfigError};
+
+/// Thousands of environments have a line each.
+const LONGEST: usize = 16 << 20;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -130,7 +132,7 @@ pub(super) struct AuditSection {
 impl Document {
     /// Reads and checks the file.
     pub(super) fn read(file: &Path) -> Result<Document, ConfigError> {
-        let text = fs::read_to_string(file)
+        let text = outgate_files::read_text(file, LONGEST)
             .map_err(|error| ConfigError::Read { file: file.to_owned(), error })?;
         let problem = |at: usize, message: String| ConfigError::Line {
             file: file.to_owned(),

@@ -1,9 +1,9 @@
 //! What is wrong with what the operator wrote?
 
-use std::io;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use outgate_files::ReadError;
 use outgate_policy::PatternError;
 
 use super::BindAddress;
@@ -12,7 +12,7 @@ use super::BindAddress;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("{}: {error}", file.display())]
-    Read { file: PathBuf, error: io::Error },
+    Read { file: PathBuf, error: ReadError },
     #[error("{}:{line}: {message}", file.display())]
     Line { file: PathBuf, line: usize, message: String },
     #[error("no place for the state folder: give --state-dir, or set OUTGATE_STATE_DIR or HOME")]

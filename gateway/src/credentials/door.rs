@@ -26,6 +26,8 @@ use crate::{state_dir, store};
 /// A gateway on the same machine that takes longer is stuck.
 const DEADLINE: Duration = Duration::from_secs(60);
 const ANSWER_BYTES: usize = 8 << 20;
+/// What fits into a header.
+const LONGEST_KEY: usize = 16 << 10;
 const PATH: &str = "/v1beta/credentials";
 
 /// A running gateway, or the store itself.
@@ -122,7 +124,7 @@ fn nobody_is_there(error: &io::Error) -> bool {
 }
 
 fn read_key(path: PathBuf) -> Result<Zeroizing<String>, Failure> {
-    let text = std::fs::read_to_string(&path).map(Zeroizing::new);
+    let text = outgate_files::read_text(&path, LONGEST_KEY);
     let text = text.map_err(|error| Failure::start(format_args!("{}: {error}", path.display())))?;
     Ok(Zeroizing::new(text.trim().to_owned()))
 }

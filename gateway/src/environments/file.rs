@@ -1,15 +1,16 @@
 //! What does one environment file say, and what is in force because of it?
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Digest, SHA256, digest};
 use outgate_certs::OriginProfile;
+use outgate_files::ReadError;
 use outgate_policy::{Environment as Compiled, EnvironmentId, Policy, Problems, Source};
 use outgate_proxy::{Clients, Environment, Token};
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use super::Problem;
 use super::list::Listed;
@@ -17,6 +18,11 @@ use super::needed::Under;
 use super::origins;
 use super::problem::{LAST, NOTHING, WITHOUT_EFFECT};
 use crate::failure::Failure;
+
+/// An allowlist of 100,000 entries, and sources that stand in the file, are a fraction of this.
+const LONGEST: usize = 64 << 20;
+/// A token is a line.
+const LONGEST_TOKEN: usize = 64 << 10;
 
 /// One environment file.
 pub(super) struct File {
@@ -232,9 +238,13 @@ impl File {
 }
 
 /// The text of an environment file.
-pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path)
-        .map_err(|error| Failure::input(format_args!("{}: {error}", path.display())))
+pub(crate) fn read_text(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    read(path).map_err(|error| Failure::input(format_args!("{}: {error}", path.display())))
+}
+
+/// The same, with the reason alone if it can't be read.
+pub(super) fn read(path: &Path) -> Result<Zeroizing<String>, ReadError> {
+    outgate_files::read_text(path, LONGEST)
 }
 
 /// The id of an environment whose file gives none.
@@ -252,8 +262,8 @@ fn seems_about(text: &str, path: &Path) -> Option<EnvironmentId> {
 }
 
 fn read_token(path: &Path) -> Result<Token, Problem> {
-    let text = fs::read_to_string(path).map_err(|error| error.to_string());
-    let token = text.and_then(|text| {
+    let text = outgate_files::read_text(path, LONGEST_TOKEN);
+    let token = text.map_err(|error| error.to_string()).and_then(|text| {
         Token::new(&text).ok_or_else(|| {
             "empty: write a long random text into it, as from `openssl rand -hex 32`".to_owned()
         })

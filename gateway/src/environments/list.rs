@@ -4,10 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use outgate_files::ReadError;
 use outgate_policy::EnvironmentId;
+use zeroize::Zeroizing;
 
 use super::Problem;
-use super::file::File;
+use super::file::{self, File};
 use super::made::Made;
 use crate::config::{EnvironmentSource, KnownBy};
 
@@ -35,10 +37,10 @@ impl Listed {
     }
 
     /// Its text as it is now, and the id it has if it says none.
-    pub(super) fn read(&self) -> io::Result<String> {
+    pub(super) fn read(&self) -> Result<Zeroizing<String>, ReadError> {
         match &self.made {
-            Some(made) => Ok(made.text()),
-            None => fs::read_to_string(&self.path),
+            Some(made) => Ok(Zeroizing::new(made.text())),
+            None => file::read(&self.path),
         }
     }
 }

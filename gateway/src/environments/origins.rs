@@ -3,17 +3,14 @@
 //! Their paths are relative to the environment's file. They are read when it is, and again when one
 //! of them changes.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
 use outgate_certs::{CertsError, OriginProfile};
 use outgate_policy::{MinTls, OriginOptions, Policy, Problem};
-use zeroize::Zeroizing;
 
 /// What a certificate file can have: a longer one is refused when it is read.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: usize = 1 << 20;
 
 /// Every file that entries of `policy` name. `file` is the environment's own.
 pub(crate) fn files(policy: &Policy, file: &Path) -> Vec<PathBuf> {
@@ -57,24 +54,15 @@ pub(super) fn fingerprint(files: &[PathBuf]) -> Option<Digest> {
     }
     let mut digest = Context::new(&SHA256);
     for path in files {
-        match content(path) {
+        match outgate_files::read(path, LONGEST) {
             Ok(bytes) => {
                 digest.update(&bytes.len().to_be_bytes());
                 digest.update(&bytes);
             }
-            Err(error) => digest.update(error.kind().to_string().as_bytes()),
+            Err(error) => digest.update(error.to_string().as_bytes()),
         }
     }
     Some(digest.finish())
-}
-
-/// The bytes of a file that can be of use; of no other, which might have no end.
-fn content(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::new());
-    if fs::metadata(path)?.is_file() {
-        File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    }
-    Ok(bytes)
 }
 
 fn folder(file: &Path) -> &Path {
@@ -102,7 +90,9 @@ fn profile(
 
 fn at_fault(error: &CertsError, key: &Path) -> &'static str {
     let is_of_key = match error {
-        CertsError::Io { path, .. } | CertsError::TooLarge { path, .. } => path == key,
+        CertsError::Io { path, .. }
+        | CertsError::TooLarge { path, .. }
+        | CertsError::NotAFile { path, .. } => path == key,
         CertsError::NoKey { .. }
         | CertsError::EncryptedKey { .. }
         | CertsError::UnusableKey { .. }

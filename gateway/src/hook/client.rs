@@ -1,6 +1,5 @@
 //! How is the gateway of a running sandbox asked? Over its socket, with the key beside it.
 
-use std::fs;
 use std::os::unix::net::UnixStream;
 
 use bytes::Bytes;
@@ -19,6 +18,8 @@ use crate::surroundings::Surroundings;
 
 /// Room for the outcomes of a file with as many handlers as fit.
 const MOST: usize = 16 << 20;
+/// What fits into a header.
+const LONGEST_KEY: usize = 16 << 10;
 
 /// The answer; `None` if no sandbox of the environment runs.
 pub(super) fn ask_running(
@@ -30,7 +31,7 @@ pub(super) fn ask_running(
     let Ok(stream) = UnixStream::connect(socket(&settings, &args.environment)?) else {
         return Ok(None);
     };
-    let key = fs::read_to_string(settings.state_dir.join("management.key"))
+    let key = outgate_files::read_text(&settings.state_dir.join("management.key"), LONGEST_KEY)
         .map_err(|error| Failure::start(format_args!("the management key: {error}")))?;
     let id = id(&args.environment)?;
     let request = Request::post(format!("/v1/environments/{id}/hooks/{}", question.phase.as_str()))

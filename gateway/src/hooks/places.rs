@@ -1,6 +1,5 @@
 //! Where is an environment's sandbox under `outgate serve`, and what is in its folders?
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +15,9 @@ use crate::state_dir::ENVIRONMENTS;
 
 /// A sandbox's working directory, unless something else is known.
 const WORKSPACE: &str = "/workspace";
+
+/// Digits and blanks.
+const LONGEST_NUMBER: usize = 4 << 10;
 
 /// Where an environment's hooks are, and where their commands run.
 pub(super) struct Found {
@@ -65,7 +67,8 @@ fn fetched(state_dir: &Path, id: &EnvironmentId) -> Vec<Folder> {
 
 fn open(pid_file: &Path) -> Result<Sandbox, Failure> {
     let none = |detail: String| Failure::new(Cause::NoSandbox, detail);
-    let text = fs::read_to_string(pid_file).map_err(|error| none(error.to_string()))?;
+    let text = outgate_files::read_text(pid_file, LONGEST_NUMBER)
+        .map_err(|error| none(error.to_string()))?;
     let pid = text.trim().parse().map_err(|_| none("no number of a process in it".to_owned()))?;
     Sandbox::open(pid)
 }

@@ -1,6 +1,6 @@
 //! Who knows the management key?
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::{constant_time, rand};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use outgate_files::ReadError;
 use zeroize::Zeroizing;
 
 /// Bits enough that guessing is hopeless.
@@ -15,6 +16,8 @@ const KEY_BYTES: usize = 32;
 
 /// A key of the operator's own has to be hard to guess too.
 const LEAST_CHARACTERS: usize = 32;
+/// And to fit into a header.
+const LONGEST: usize = 16 << 10;
 
 /// The secret that `x-goog-api-key` has to repeat. It can't be printed.
 pub(crate) struct ManagementKey(Zeroizing<String>);
@@ -23,7 +26,7 @@ pub(crate) struct ManagementKey(Zeroizing<String>);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyError {
     #[error("management key {}: {error}", path.display())]
-    Io { path: PathBuf, error: io::Error },
+    Io { path: PathBuf, error: ReadError },
     #[error("management key {path} can be read by others (mode {mode:o}): chmod 600 {path}")]
     Open { path: String, mode: u32 },
     #[error("management key {} is not {LEAST_CHARACTERS} or more visible ASCII characters: delete it, and a new one is made", .0.display())]
@@ -36,7 +39,7 @@ impl ManagementKey {
     /// Reads `management.key` of the state folder, made at first start with mode 0600.
     pub(crate) fn load_or_create(state_dir: &Path) -> Result<ManagementKey, KeyError> {
         let path = state_dir.join("management.key");
-        if !path.try_exists().map_err(|error| KeyError::Io { path: path.clone(), error })? {
+        if !path.try_exists().map_err(failed_at(&path))? {
             create(&path)?;
         }
         load(&path)
@@ -49,22 +52,29 @@ impl ManagementKey {
 }
 
 fn load(path: &Path) -> Result<ManagementKey, KeyError> {
-    let failed = |error| KeyError::Io { path: path.to_owned(), error };
-    let mode = fs::metadata(path).map_err(failed)?.mode() & 0o7777;
+    let failed = failed_at(path);
+    let (file, metadata) = outgate_files::open(path).map_err(failed)?;
+    let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
         return Err(KeyError::Open { path: path.display().to_string(), mode });
     }
-    let text = Zeroizing::new(fs::read_to_string(path).map_err(failed)?);
-    let key = text.trim_ascii();
+    let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+    let text = outgate_files::contents(file, length, LONGEST).map_err(failed)?;
+    let weak = || KeyError::Weak(path.to_owned());
+    let key = std::str::from_utf8(&text).map_err(|_| weak())?.trim_ascii();
     if key.len() < LEAST_CHARACTERS || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(KeyError::Weak(path.to_owned()));
+        return Err(weak());
     }
     Ok(ManagementKey(Zeroizing::new(key.to_owned())))
 }
 
+fn failed_at<E: Into<ReadError>>(path: &Path) -> impl Fn(E) -> KeyError + Copy {
+    move |error| KeyError::Io { path: path.to_owned(), error: error.into() }
+}
+
 /// Writes the whole key or nothing; of two gateways that start together, one writes and both read.
 fn create(path: &Path) -> Result<(), KeyError> {
-    let failed = |error| KeyError::Io { path: path.to_owned(), error };
+    let failed = failed_at(path);
     let mut bytes = Zeroizing::new([0; KEY_BYTES]);
     rand::fill(bytes.as_mut()).map_err(|_| KeyError::NoRandomness)?;
     let text = Zeroizing::new(URL_SAFE_NO_PAD.encode(bytes.as_ref()));
@@ -81,6 +91,7 @@ fn create(path: &Path) -> Result<(), KeyError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
