@@ -137,15 +137,23 @@ impl Credential {
 
     /// The files that its values are read from, which no sandbox may see.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.values().filter_map(|value| match value {
-            Value::From(Source::File(path)) => Some(path.as_path()),
-            Value::From(Source::Variable(_) | Source::Command(_)) | Value::Given(_) => None,
+        self.sources().filter_map(|source| match source {
+            Source::File(path) => Some(path.as_path()),
+            Source::Variable(_) | Source::Command(_) => None,
         })
     }
 
     /// Whether a value of it is read from the machine that the gateway runs on.
     pub fn reads_this_machine(&self) -> bool {
-        self.values().any(|value| matches!(value, Value::From(_)))
+        self.sources().next().is_some()
+    }
+
+    /// Where its values are read from.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.values().filter_map(|value| match value {
+            Value::From(source) => Some(source),
+            Value::Given(_) => None,
+        })
     }
 
     /// The value that is the credential; others stand beside it.

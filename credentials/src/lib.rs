@@ -35,7 +35,7 @@ pub use placeholder::Tag;
 pub use query::without as without_parameter;
 pub use registry::{
     Applied, Asker, Asking, Carrier, ChangeError, Credentials, Parameter, PlaceholderError,
-    Replacement, Substituted, Summary, Used,
+    Replacement, Substituted, Summary, Unreadable, Used,
 };
 pub use secret::{Fit, Secret, SecretError};
 pub use sigv4::{Claim, Payload, Signer, Subject, Unsignable};

@@ -13,7 +13,7 @@ use crate::oauth2::{AssertionGrant, Grant, Means, Minter, RefreshGrant, TokenErr
 use crate::query::escape;
 use crate::secret::{Fit, Secret, SecretError, header_value};
 use crate::sigv4::Signer;
-use crate::source::{Held, Reader, SourceError, Value};
+use crate::source::{Files, Held, Reader, SourceError, Value};
 use crate::store::Version;
 
 /// One stored credential, ready to be used. Another is made when its owner changes it.
@@ -74,12 +74,14 @@ impl Live {
         means: Arc<Means>,
     ) -> Result<Live, SecretError> {
         let way = match &credential.kind {
-            Kind::OAuth2(settings) => minted(Grant::Refresh(RefreshGrant::new(settings)), means),
-            Kind::GcpServiceAccount(settings) => {
-                minted(Grant::Assertion(AssertionGrant::new(settings)), means)
+            Kind::OAuth2(settings) => {
+                minted(Grant::Refresh(RefreshGrant::new(settings, &means.files)), means)
             }
-            Kind::AwsSigV4(key) => Way::Signed(Box::new(KeyPair::new(key))),
-            kind => match Held::new(credential.value(), fit(kind)) {
+            Kind::GcpServiceAccount(settings) => {
+                minted(Grant::Assertion(AssertionGrant::new(settings, &means.files)), means)
+            }
+            Kind::AwsSigV4(key) => Way::Signed(Box::new(KeyPair::new(key, &means.files))),
+            kind => match Held::new(credential.value(), fit(kind), &means.files) {
                 Held::Given(secret) => Way::Given(material(kind, &secret)?),
                 Held::Read(reader) => Way::Read(reader),
             },
@@ -133,8 +135,8 @@ impl Live {
 }
 
 impl KeyPair {
-    fn new(key: &AwsKey) -> KeyPair {
-        let held = |value: &Value| Held::new(value, Fit::Header);
+    fn new(key: &AwsKey, files: &Arc<Files>) -> KeyPair {
+        let held = |value: &Value| Held::new(value, Fit::Header, files);
         KeyPair {
             access_key_id: Arc::from(key.access_key_id.as_str()),
             secret: held(&key.secret_access_key),

@@ -27,6 +27,7 @@ pub(crate) use self::assertion::{AssertionGrant, ServiceKey};
 pub(crate) use self::refresh::RefreshGrant;
 pub(crate) use self::turn::{Rotation, Turn};
 use crate::credential::TokenUrl;
+use crate::source::Files;
 
 /// One call, from the look-up of the endpoint's name to the last byte of its answer.
 const CALL: Duration = Duration::from_secs(15);
@@ -60,6 +61,8 @@ pub trait TokenTransport: Send + Sync + 'static {
 pub(crate) struct Means {
     pub(crate) transport: Arc<dyn TokenTransport>,
     pub(crate) rotation: Arc<dyn Rotation>,
+    /// How the files of values are read.
+    pub(crate) files: Arc<Files>,
 }
 
 impl fmt::Debug for Means {

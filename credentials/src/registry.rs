@@ -10,6 +10,7 @@ mod placeholders;
 mod record;
 mod refusal;
 mod rotation;
+mod sources;
 mod table;
 mod trust;
 
@@ -29,6 +30,7 @@ pub use self::bodies::Replacement;
 pub use self::change::{Asker, ChangeError, Summary};
 pub use self::placeholders::PlaceholderError;
 use self::refusal::{Refused, Why};
+pub use self::sources::Unreadable;
 use self::table::Table;
 pub use self::trust::{Asking, Substituted};
 use crate::credential::TokenUrl;
@@ -37,6 +39,7 @@ use crate::oauth2::{Answering, TokenTransport, Turn};
 use crate::query;
 use crate::secret::Secret;
 use crate::sigv4::Signer;
+use crate::source::Files;
 use crate::store::{CredentialStore, StoreError, Version};
 
 /// What another process changes is in force within this: well within the second that SPEC 2 gives.
@@ -86,6 +89,7 @@ struct Hub {
     /// at it.
     turns: Mutex<HashMap<CredentialId, Turn>>,
     endpoint: Arc<Endpoint>,
+    files: Arc<Files>,
 }
 
 /// The way to token endpoints, known once the gateway has one.
@@ -111,6 +115,7 @@ impl Credentials {
             changing: Mutex::new(()),
             turns: Mutex::default(),
             endpoint: Arc::default(),
+            files: Arc::default(),
         });
         hub.reload()?;
         Ok(Credentials(hub))
@@ -170,12 +175,6 @@ impl Credentials {
     /// Whether a credential is of a kind that entries can't name; `None` if it is not stored.
     pub fn is_variable(&self, id: &CredentialId) -> Option<bool> {
         self.0.table.load().live.get(id).map(|live| live.credential.is_variable())
-    }
-
-    /// Every file that a value is read from: no sandbox may see them.
-    pub fn files(&self) -> Vec<std::path::PathBuf> {
-        let table = self.0.table.load();
-        table.live.values().flat_map(|live| live.credential.files()).map(Into::into).collect()
     }
 
     /// What the credentials of an entry put on a request, in their order.

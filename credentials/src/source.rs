@@ -4,23 +4,24 @@
 //! either fails, there is no value: an old one is never used in its place. All of it happens in the
 //! gateway's own process, on the operator's word.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+mod files;
+
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use outgate_files::ReadError;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use zeroize::Zeroizing;
 
+pub(crate) use self::files::Files;
+use self::files::{Stamp, read_file};
 use crate::secret::{Fit, MAX_BYTES, Secret, SecretError};
 
 /// A file's state is believed for so long; a request that comes later looks again.
@@ -77,6 +78,7 @@ pub(crate) enum SourceError {
 pub(crate) struct Reader {
     source: Source,
     fit: Fit,
+    files: Arc<Files>,
     last: ArcSwapOption<Reading>,
     /// One look at a time; the others wait for its outcome.
     looking: Arc<Mutex<()>>,
@@ -89,33 +91,11 @@ struct Reading {
     outcome: Result<Secret, SourceError>,
 }
 
-/// What changes when a file is written or replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    length: u64,
-    modified: Option<SystemTime>,
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Stamp {
-        Stamp {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: metadata.modified().ok(),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-}
-
 impl Held {
-    pub(crate) fn new(value: &Value, fit: Fit) -> Held {
+    pub(crate) fn new(value: &Value, fit: Fit, files: &Arc<Files>) -> Held {
         match value {
             Value::Given(secret) => Held::Given(secret.clone()),
-            Value::From(source) => Held::Read(Reader::new(source.clone(), fit)),
+            Value::From(source) => Held::Read(Reader::new(source.clone(), fit, files)),
         }
     }
 
@@ -129,8 +109,9 @@ impl Held {
 }
 
 impl Reader {
-    pub(crate) fn new(source: Source, fit: Fit) -> Arc<Reader> {
-        Arc::new(Reader { source, fit, last: ArcSwapOption::empty(), looking: Arc::default() })
+    pub(crate) fn new(source: Source, fit: Fit, files: &Arc<Files>) -> Arc<Reader> {
+        let (files, last, looking) = (Arc::clone(files), ArcSwapOption::empty(), Arc::default());
+        Arc::new(Reader { source, fit, files, last, looking })
     }
 
     /// The value as it is now.
@@ -163,7 +144,10 @@ impl Reader {
     async fn look(&self) -> Result<Secret, SourceError> {
         let before = self.last.load_full();
         let (stamp, outcome) = match &self.source {
-            Source::File(path) => read_file(path.clone(), self.fit, before).await,
+            Source::File(path) => {
+                let (files, path, before) = (Arc::clone(&self.files), path.clone(), before.clone());
+                read_file(files, path, self.fit, before).await
+            }
             Source::Variable(name) => (None, read_variable(name, self.fit)),
             Source::Command(words) => (None, run(words, self.fit, DEADLINE).await),
         };
@@ -172,12 +156,37 @@ impl Reader {
             (_, Err(_)) => AFTER_FAILURE,
             (_, Ok(_)) => COMMAND_KEEPS,
         };
-        if let Err(error) = &outcome {
-            tracing::warn!(%error, "a credential's value can't be read");
-        }
+        self.say(before.as_deref(), &outcome);
         let reading = Reading { until: Instant::now() + keeps, stamp, outcome: outcome.clone() };
         self.last.store(Some(Arc::new(reading)));
         outcome
+    }
+}
+
+impl Reader {
+    /// Tells what is new: requests that need a value may be many.
+    fn say(&self, before: Option<&Reading>, now: &Result<Secret, SourceError>) {
+        let was = before.and_then(|before| before.outcome.as_ref().err());
+        match (was, now) {
+            (was, Err(error)) if was != Some(error) => {
+                tracing::warn!("a credential has no value: {error}");
+            }
+            (Some(was), Ok(_)) => tracing::info!("a credential has a value again, after: {was}"),
+            (None, Ok(_)) | (_, Err(_)) => {}
+        }
+    }
+}
+
+impl Source {
+    /// Why there is no value now, as far as a glance tells: no command is run for it.
+    pub(crate) fn fault(&self) -> Option<SourceError> {
+        match self {
+            Source::File(path) => outgate_files::open(path)
+                .err()
+                .map(|error| SourceError::File { path: path.clone(), why: error.to_string() }),
+            Source::Variable(name) => read_variable(name, Fit::File).err(),
+            Source::Command(_) => None,
+        }
     }
 }
 
@@ -190,41 +199,6 @@ impl std::fmt::Debug for Source {
             Source::Command(_) => "Command(…)",
         })
     }
-}
-
-async fn read_file(
-    path: PathBuf,
-    fit: Fit,
-    before: Option<Arc<Reading>>,
-) -> (Option<Stamp>, Result<Secret, SourceError>) {
-    // A file system that hangs must not hold up the thread that serves connections.
-    let reading = tokio::task::spawn_blocking(move || {
-        let now = std::fs::metadata(&path).map(|found| Stamp::of(&found)).ok();
-        match before {
-            Some(before) if now.is_some() && before.stamp == now => {
-                before.outcome.clone().map(|secret| (now, secret))
-            }
-            _ => contents(&path, fit).map(|(stamp, secret)| (Some(stamp), secret)),
-        }
-    });
-    match timeout(DEADLINE, reading).await {
-        Ok(Ok(Ok((stamp, secret)))) => (stamp, Ok(secret)),
-        Ok(Ok(Err(error))) => (None, Err(error)),
-        Ok(Err(_)) | Err(_) => (None, Err(SourceError::Late)),
-    }
-}
-
-/// What is in a file, and which state of it that is.
-fn contents(path: &Path, fit: Fit) -> Result<(Stamp, Secret), SourceError> {
-    let failed = |error: ReadError| match error {
-        ReadError::Large(_) => SecretError::Long.into(),
-        other => SourceError::File { path: path.to_owned(), why: other.to_string() },
-    };
-    let (file, metadata) = outgate_files::open(path).map_err(failed)?;
-    let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-    // The longest value with the line end that is not part of it.
-    let bytes = outgate_files::contents(file, length, MAX_BYTES + 2).map_err(failed)?;
-    Ok((Stamp::of(&metadata), Secret::of_bytes(bytes, fit)?))
 }
 
 /// Nothing in the program sets variables, so what is read is what it was started with.

@@ -55,7 +55,8 @@ impl App {
         reread: Reread,
         resolver: Resolver,
     ) -> Result<App, Failure> {
-        App::over(settings, reread, resolver, |settings, environments, _| {
+        App::over(settings, reread, resolver, |settings, environments, credentials| {
+            store::warn_of_unreadable(credentials, |_| "until it is there");
             Sockets::bind(settings, environments)
         })
     }

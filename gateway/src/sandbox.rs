@@ -35,7 +35,8 @@ pub(crate) use self::descriptors::leave_input_and_output;
 pub(crate) use self::environment_variables::{proxies_in, variables};
 pub(crate) use self::error::SandboxError;
 pub(crate) use self::filesystem::{
-    FilesystemPlan, FilesystemRequest, FoundSockets, PlanError, SocketSearch, trust_paths,
+    FilesystemPlan, FilesystemRequest, FoundSockets, PlanError, SocketSearch, real_name,
+    trust_paths,
 };
 pub(crate) use self::launch::{Launched, blocked_signals};
 pub(crate) use self::launcher::take_over;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outgate_credentials::{Credentials, KeyError, LocalStore, StoreKey};
+use outgate_credentials::{Credentials, KeyError, LocalStore, StoreKey, Unreadable};
 
 use crate::config::StoreKeySource;
 use crate::failure::Failure;
@@ -14,6 +14,19 @@ pub(crate) fn open(state_dir: &Path, key: &StoreKeySource) -> Result<Credentials
     let key = read_key(key, state_dir, &path).map_err(Failure::start)?;
     let store = LocalStore::open(&path, &key).map_err(Failure::start)?;
     Credentials::open(Arc::new(store)).map_err(Failure::start)
+}
+
+/// Says which credentials can't be read, what comes of it and how to mend it: one line each. How long
+/// it lasts where a file is gone is said by `lasts`.
+pub(crate) fn warn_of_unreadable(credentials: &Credentials, lasts: impl Fn(&Path) -> &'static str) {
+    for Unreadable { id, file, why } in credentials.unreadable() {
+        let lasts = file.as_deref().map_or("until outgate is started with it", &lasts);
+        tracing::warn!(
+            "the credential {id}: {why}; requests that need it are refused \
+             (credential_unavailable) {lasts}; or give it another value: `outgate credentials \
+             update {id}`"
+        );
+    }
 }
 
 fn read_key(source: &StoreKeySource, state_dir: &Path, store: &Path) -> Result<StoreKey, KeyError> {

@@ -4,6 +4,7 @@
 //! itself goes nowhere.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::rand::SystemRandom;
@@ -18,7 +19,7 @@ use super::{Granted, Means, TokenError, ask};
 use crate::credential::{ServiceAccount, TokenUrl};
 use crate::query::escape;
 use crate::secret::{Fit, Secret};
-use crate::source::Held;
+use crate::source::{Files, Held};
 
 /// For how long a statement is good: the most that Google takes.
 const GOOD_FOR: u64 = 3600;
@@ -56,9 +57,9 @@ pub(crate) enum KeyFileError {
 }
 
 impl AssertionGrant {
-    pub(crate) fn new(settings: &ServiceAccount) -> AssertionGrant {
+    pub(crate) fn new(settings: &ServiceAccount, files: &Arc<Files>) -> AssertionGrant {
         AssertionGrant {
-            key_file: Held::new(&settings.key_file, Fit::File),
+            key_file: Held::new(&settings.key_file, Fit::File, files),
             scopes: settings.scopes.join(" "),
         }
     }

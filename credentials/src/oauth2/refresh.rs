@@ -1,5 +1,7 @@
 //! What is sent for an access token where there is a refresh token (RFC 6749 §6)?
 
+use std::sync::Arc;
+
 use zeroize::Zeroizing;
 
 use super::turn::{Unsaved, in_force, save};
@@ -7,7 +9,7 @@ use super::{Granted, Means, TokenError, ask};
 use crate::credential::{OAuth2, TokenUrl};
 use crate::query::escape;
 use crate::secret::{Fit, Secret};
-use crate::source::Held;
+use crate::source::{Files, Held};
 
 /// A client that has a refresh token. Which one is known at the time of the call.
 #[derive(Debug)]
@@ -19,10 +21,10 @@ pub(crate) struct RefreshGrant {
 }
 
 impl RefreshGrant {
-    pub(crate) fn new(settings: &OAuth2) -> RefreshGrant {
+    pub(crate) fn new(settings: &OAuth2, files: &Arc<Files>) -> RefreshGrant {
         RefreshGrant {
             client_id: settings.client_id.clone(),
-            client_secret: Held::new(&settings.client_secret, Fit::Text),
+            client_secret: Held::new(&settings.client_secret, Fit::Text, files),
             token_url: settings.token_url.clone(),
             scopes: settings.scopes.join(" "),
         }

@@ -92,9 +92,13 @@ impl Scene {
             calls: StdMutex::default(),
         });
         let disk = Arc::new(disk);
-        let means = Means { transport: endpoint.clone(), rotation: disk.clone() };
+        let means =
+            Means { transport: endpoint.clone(), rotation: disk.clone(), files: Arc::default() };
         Scene {
-            minter: Arc::new(Minter::new(Grant::Refresh(RefreshGrant::new(&settings())))),
+            minter: Arc::new(Minter::new(Grant::Refresh(RefreshGrant::new(
+                &settings(),
+                &Arc::default(),
+            )))),
             means: Arc::new(means),
             endpoint,
             disk,
@@ -233,7 +237,8 @@ async fn an_access_token_is_not_used_before_its_refresh_token_is_stored_and_that
 #[tokio::test(start_paused = true)]
 async fn two_minters_of_a_credential_never_call_with_the_same_refresh_token() {
     let scene = Scene::new(Disk::default(), rotating);
-    let other = Arc::new(Minter::new(Grant::Refresh(RefreshGrant::new(&settings()))));
+    let other =
+        Arc::new(Minter::new(Grant::Refresh(RefreshGrant::new(&settings(), &Arc::default()))));
     let (one, other) = tokio::join!(scene.token(), other.token(&scene.means));
     assert!(one.is_ok() && other.is_ok());
     assert!(scene.form(0).contains("refresh_token=refresh-0"));
@@ -248,7 +253,8 @@ async fn an_endpoint_that_never_answers_is_given_up() {
         answers: StdMutex::new(Box::new(rotating)),
         calls: StdMutex::default(),
     };
-    let means = Means { transport: Arc::new(slow), rotation: scene.disk.clone() };
+    let means =
+        Means { transport: Arc::new(slow), rotation: scene.disk.clone(), files: Arc::default() };
     let begun = Instant::now();
     let outcome = scene.minter.token(&Arc::new(means)).await;
     assert_eq!(outcome.err(), Some(TokenError::Late(CALL)));

@@ -86,6 +86,7 @@ impl Hub {
 
     fn means(self: &Arc<Hub>, id: &CredentialId, version: u64) -> Arc<Means> {
         let rotation = RotationOf { hub: Arc::downgrade(self), id: id.clone(), version };
-        Arc::new(Means { transport: self.endpoint.clone(), rotation: Arc::new(rotation) })
+        let (transport, files) = (self.endpoint.clone(), Arc::clone(&self.files));
+        Arc::new(Means { transport, rotation: Arc::new(rotation), files })
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 
 fn command(script: &str) -> Arc<Reader> {
     let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-    Reader::new(Source::Command(words), Fit::Header)
+    Reader::new(Source::Command(words), Fit::Header, &Arc::default())
 }
 
 #[tokio::test]
@@ -13,7 +13,7 @@ async fn a_file_is_read_anew_when_it_changes_and_failing_leaves_no_value() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("token");
     std::fs::write(&path, "one\n").expect("written");
-    let reader = Reader::new(Source::File(path.clone()), Fit::Header);
+    let reader = Reader::new(Source::File(path.clone()), Fit::Header, &Arc::default());
     assert!(reader.value().await.is_ok_and(|secret| secret.is(b"one")));
     std::fs::write(folder.path().join("next"), "two").expect("written");
     std::fs::rename(folder.path().join("next"), &path).expect("renamed");
@@ -29,7 +29,7 @@ async fn a_file_is_read_anew_when_it_changes_and_failing_leaves_no_value() {
 
 #[tokio::test]
 async fn what_is_no_plain_file_or_too_long_is_no_value() {
-    let device = Reader::new(Source::File("/dev/zero".into()), Fit::Header);
+    let device = Reader::new(Source::File("/dev/zero".into()), Fit::Header, &Arc::default());
     assert!(matches!(device.value().await, Err(SourceError::File { .. })));
     let long = command("head -c 100000 /dev/zero | tr '\\0' a");
     let outcome = long.value().await;
@@ -45,7 +45,8 @@ async fn a_command_gets_no_variable_but_path_and_its_failure_gives_no_value() {
     assert!(said.value().await.is_ok_and(|secret| secret.is(b"none")));
     let failed = command("echo value; exit 3");
     assert!(matches!(failed.value().await, Err(SourceError::Failed(_))));
-    let absent = Reader::new(Source::Command(vec!["/nowhere/x".to_owned()]), Fit::Header);
+    let absent =
+        Reader::new(Source::Command(vec!["/nowhere/x".to_owned()]), Fit::Header, &Arc::default());
     assert!(matches!(absent.value().await, Err(SourceError::Start(_))));
 }
 
@@ -68,7 +69,11 @@ async fn a_command_is_asked_once_for_many_requests() {
 
 #[tokio::test]
 async fn an_unset_variable_is_no_value() {
-    let reader = Reader::new(Source::Variable("OUTGATE_TEST_UNSET".to_owned()), Fit::Header);
+    let reader = Reader::new(
+        Source::Variable("OUTGATE_TEST_UNSET".to_owned()),
+        Fit::Header,
+        &Arc::default(),
+    );
     let expected = SourceError::NoVariable("OUTGATE_TEST_UNSET".to_owned());
     assert_eq!(reader.value().await.map(|_| ()), Err(expected));
 }

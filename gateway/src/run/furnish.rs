@@ -20,6 +20,7 @@ use crate::sandbox::{
 };
 use crate::sources::{self, Fetch};
 use crate::state_dir;
+use crate::store::warn_of_unreadable;
 use crate::surroundings::Surroundings;
 use crate::trust_files::TrustFiles;
 
@@ -87,20 +88,22 @@ pub(super) fn furnish(
     let to_do = sources::place(root.path(), &environment.sources, &variables);
     let to_do = to_do.map_err(Failure::input)?;
     let trust = TrustFiles::new(&ca::authority(settings)?, &ca::origin_roots(settings)?);
+    let values = credentials.files();
     let mut hidden = settings.kept_from_sandboxes(args.operator.config.as_deref());
-    hidden.extend(credentials.files());
     let named = origins_of(settings, &environment);
     hidden.extend(named.iter().cloned());
     let request = FilesystemRequest {
         sandbox_root: root.path(),
         state_dirs: &state_dirs(settings, surroundings),
         files: &hidden,
+        values: &values,
         working_directory: directory,
         home,
         sockets: &finished(search),
     };
     let filesystem = FilesystemPlan::new(&request, vec![OWN_V4.into(), OWN_V6.into()], trust);
     let filesystem = filesystem.map_err(Failure::input)?;
+    read_values(credentials, &values, &filesystem).map_err(Failure::start)?;
     Ok(Furniture {
         held: held(args, settings, &named, &filesystem).map_err(Failure::start)?,
         filesystem,
@@ -167,6 +170,24 @@ fn held(
 ) -> io::Result<Held> {
     let files = environment_files(settings).chain(&args.operator.config).chain(named);
     Held::hold(files.filter_map(|file| Some((file.as_path(), plan.mask_of(file)?))))
+}
+
+/// Has values read from files that are hidden from the command, and from no others; says which can't
+/// be read now.
+fn read_values(
+    credentials: &Credentials,
+    files: &[PathBuf],
+    plan: &FilesystemPlan,
+) -> io::Result<()> {
+    let hidden = |file: &Path| plan.mask_of(file).is_some();
+    warn_of_unreadable(credentials, |file| match hidden(file) {
+        true => "until it is there",
+        false => "in this sandbox, also if it comes back: start anew then",
+    });
+    let held = files.iter().filter_map(|file| Some((file.as_path(), plan.mask_of(file)?)));
+    let held = Held::hold(held)?;
+    credentials.read_files_by(move |given| held.real(given));
+    Ok(())
 }
 
 fn environment_files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {

@@ -10,6 +10,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::sandbox::real_name;
+
+const REPLACED: &str = "another one was put in its place, and the command may have written it: \
+                        start anew, and keep it in a folder with nothing else in it, where it can \
+                        be replaced";
+/// Of a value's file that was not there, or not named, at the start.
+const UNCOVERED: &str = "it was not there when the command was started, so that it is not hidden \
+                         from it: start anew when it is";
 
 /// Those files, as they were at the start.
 #[derive(Default)]
@@ -36,7 +44,7 @@ impl Held {
                 .custom_flags(libc::O_PATH | libc::O_NOFOLLOW)
                 .open(mask)?;
             let (given, mask) = (given.to_owned(), mask.to_owned());
-            Ok(Known { real: fs::canonicalize(&given)?, given, mask, masked })
+            Ok(Known { real: real_name(&given)?, given, mask, masked })
         });
         Ok(Held(known.collect::<io::Result<_>>()?))
     }
@@ -45,11 +53,19 @@ impl Held {
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self.0.iter().find(|known| !known.is_same().unwrap_or(false)) {
             None => Ok(()),
-            Some(known) => Err(Failure::input(format_args!(
-                "{}: another one was put in its place, and the command may have written it: start \
-                 anew, and keep it in a folder with nothing else in it, where it can be replaced",
-                known.given.display()
-            ))),
+            Some(known) => {
+                Err(Failure::input(format_args!("{}: {REPLACED}", known.given.display())))
+            }
+        }
+    }
+
+    /// The name without links of one of them, if it is there and still hidden; else why not.
+    pub(super) fn real(&self, given: &Path) -> Result<PathBuf, String> {
+        let known = self.0.iter().find(|known| known.given == given).ok_or(UNCOVERED)?;
+        match known.is_same() {
+            Ok(true) => Ok(known.real.clone()),
+            Ok(false) => Err(REPLACED.to_owned()),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

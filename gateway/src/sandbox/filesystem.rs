@@ -44,6 +44,7 @@ use self::mountinfo::MountTable;
 use crate::trust_files::{TrustFiles, TrustPaths};
 
 pub(crate) use self::error::{FilesystemError, PlanError};
+pub(crate) use self::hidden::real_name;
 pub(crate) use self::sockets::{FoundSockets, SocketSearch};
 
 /// Where the sandbox's own files lie, as seen inside.
@@ -58,6 +59,8 @@ pub(crate) struct FilesystemRequest<'a> {
     pub(crate) state_dirs: &'a [PathBuf],
     /// The environment file, the operator's file, and every file with a secret that they name.
     pub(crate) files: &'a [PathBuf],
+    /// Those that values of stored credentials are read from; they may be gone.
+    pub(crate) values: &'a [PathBuf],
     pub(crate) working_directory: &'a Path,
     pub(crate) home: Option<&'a Path>,
     pub(crate) sockets: &'a FoundSockets,
@@ -92,7 +95,7 @@ impl FilesystemPlan {
 
     /// What is hidden so that this file is: itself, or a folder around it.
     pub(crate) fn mask_of(&self, file: &Path) -> Option<&Path> {
-        let file = fs::canonicalize(file).ok()?;
+        let file = real_name(file).ok()?;
         self.hidden.iter().map(|hidden| hidden.path.as_path()).find(|mask| file.starts_with(mask))
     }
 }

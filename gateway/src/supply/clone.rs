@@ -93,14 +93,14 @@ fn filesystem(depot: &Depot, root: &Path) -> Result<FilesystemPlan, CloneError> 
     let keeping = &depot.keeping;
     let home = keeping.surroundings.home.as_deref();
     let sockets = SocketSearch::start(home.into_iter().chain([Path::new("/var")])).finish();
-    let mut files = keeping.hidden(&depot.supply.orders.borrow());
-    files.extend(depot.supply.gateway.credentials().files());
+    let files = keeping.hidden(&depot.supply.orders.borrow());
     let roots = ca::origin_roots(&keeping.settings).map_err(CloneError::Roots)?;
     let trust = TrustFiles::new(&depot.supply.authority, &roots);
     let request = FilesystemRequest {
         sandbox_root: root,
         state_dirs: std::slice::from_ref(&keeping.settings.state_dir),
         files: &files,
+        values: &depot.supply.gateway.credentials().files(),
         working_directory: Path::new("/"),
         // It may well be the state folder: git needs none.
         home: None,

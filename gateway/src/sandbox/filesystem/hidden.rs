@@ -40,19 +40,48 @@ pub(super) fn collect(request: &FilesystemRequest<'_>) -> Result<Vec<Hidden>, Pl
         hidden.insert(Hidden { path, kind: Kind::Folder });
     }
     let files = request.files.iter().map(|file| canonical(file));
-    let files: BTreeSet<PathBuf> = files.collect::<Result<_, _>>()?;
+    let mut files: BTreeSet<PathBuf> = files.collect::<Result<_, _>>()?;
+    let (values, gone) = look_for(request.values);
+    files.extend(values);
+    let known: BTreeSet<&PathBuf> = files.iter().chain(&gone).collect();
     for file in &files {
         let metadata = fs::metadata(file).map_err(PlanError::at("look at", file))?;
         refuse_hard_link(file, &metadata)?;
-        hidden.insert(match own_folder_of(file, &files, request)? {
+        hidden.insert(match own_folder_of(file, &known, request)? {
             Some(folder) => Hidden { path: folder, kind: Kind::Folder },
             None => Hidden { path: file.clone(), kind: kind(metadata.file_type()) },
         });
+    }
+    let root = canonical(request.sandbox_root)?;
+    for file in &gone {
+        // What comes back into a folder that is hidden whole is hidden too.
+        let folder = own_folder_of(file, &known, request)?;
+        let folder = folder.filter(|folder| !root.starts_with(folder));
+        hidden.extend(folder.map(|path| Hidden { path, kind: Kind::Folder }));
     }
     refuse_too_much(&hidden, request)?;
     let sockets = request.sockets.paths.iter().filter(|socket| is_socket(socket));
     hidden.extend(sockets.map(|path| Hidden { path: path.clone(), kind: Kind::Socket }));
     Ok(hidden.into_iter().collect())
+}
+
+/// Where a file is, or would be if it were there, without a link on the way.
+pub(crate) fn real_name(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        // A link that leads nowhere is no place: it could be turned.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
+            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+                return Err(error);
+            };
+            Ok(fs::canonicalize(folder)?.join(name))
+        }
+        found => found,
+    }
+}
+
+/// The real names of those files that are there, and of those that could come back.
+fn look_for(files: &[PathBuf]) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    files.iter().filter_map(|file| real_name(file).ok()).partition(|name| name.exists())
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, PlanError> {
@@ -76,7 +105,7 @@ fn is_socket(path: &Path) -> bool {
 /// not: Linux takes it away with the old file (mount_namespaces(7)).
 fn own_folder_of(
     file: &Path,
-    files: &BTreeSet<PathBuf>,
+    files: &BTreeSet<&PathBuf>,
     request: &FilesystemRequest<'_>,
 ) -> Result<Option<PathBuf>, PlanError> {
     let Some(folder) = file.parent() else { return Ok(None) };
@@ -84,7 +113,8 @@ fn own_folder_of(
     if needed.iter().any(|(_, path)| path.starts_with(folder)) {
         return Ok(None);
     }
-    let entries = fs::read_dir(folder).map_err(PlanError::at("list", folder))?;
+    // One that can't be listed may have anything in it.
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(None) };
     let mut known = entries.map(|entry| entry.is_ok_and(|entry| files.contains(&entry.path())));
     Ok(known.all(|known| known).then(|| folder.to_owned()))
 }

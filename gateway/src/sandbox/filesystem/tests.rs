@@ -1,6 +1,7 @@
 //! What does a command see, and what can it do about it? Tried as PID 1 of real namespaces.
 
 mod stage;
+mod values;
 
 use std::fs;
 use std::os::unix::fs::symlink;

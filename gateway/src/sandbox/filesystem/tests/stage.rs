@@ -29,6 +29,7 @@ pub(super) struct Stage {
     root: &'static str,
     working: PathBuf,
     files: Vec<PathBuf>,
+    values: Vec<PathBuf>,
     /// What the host shows a second time, and where.
     shown: Vec<(PathBuf, PathBuf)>,
     /// Removed with the stage, but not by the process inside.
@@ -66,8 +67,9 @@ impl Stage {
     }
 
     fn at(base: PathBuf, root: &'static str) -> Stage {
-        let (working, files, shown) = (PathBuf::new(), Vec::new(), Vec::new());
-        Stage { base, root, working, files, shown, _folders: Vec::new() }
+        let (working, shown) = (PathBuf::new(), Vec::new());
+        let (files, values) = (Vec::new(), Vec::new());
+        Stage { base, root, working, files, values, shown, _folders: Vec::new() }
     }
 
     pub(super) fn rooted_in_home(mut self) -> Stage {
@@ -78,6 +80,12 @@ impl Stage {
 
     pub(super) fn hide(mut self, file: &str) -> Stage {
         self.files.push(self.home().join(file));
+        self
+    }
+
+    /// A value's file, which may be gone.
+    pub(super) fn hide_value(mut self, file: &str) -> Stage {
+        self.values.push(self.home().join(file));
         self
     }
 
@@ -154,6 +162,7 @@ impl Stage {
             sandbox_root: &self.root(),
             state_dirs: &[self.state_dir()],
             files: &self.files,
+            values: &self.values,
             working_directory: &self.working(),
             home: Some(&home),
             sockets: &SocketSearch::start([home.as_path()]).finish(),
