@@ -179,11 +179,9 @@ impl Reader {
 
 impl Source {
     /// Why there is no value now, as far as a glance tells: no command is run for it.
-    pub(crate) fn fault(&self) -> Option<SourceError> {
+    pub(crate) fn fault(&self, files: &Files) -> Option<SourceError> {
         match self {
-            Source::File(path) => outgate_files::open(path)
-                .err()
-                .map(|error| SourceError::File { path: path.clone(), why: error.to_string() }),
+            Source::File(path) => files.glance(path).err(),
             Source::Variable(name) => read_variable(name, Fit::File).err(),
             Source::Command(_) => None,
         }

@@ -176,9 +176,8 @@ pub(crate) struct ExplainArgs {
     /// The environment file that decides.
     #[arg(long, value_name = "FILE")]
     pub(crate) environment: PathBuf,
-    /// The operator's file, for the addresses that it opens.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
     /// The request: a URL, with a method before it (GET when there is none).
     #[arg(required = true, num_args = 1..=2, value_name = "[METHOD] URL")]
     request: Vec<String>,

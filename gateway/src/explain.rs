@@ -1,23 +1,27 @@
 //! `outgate explain`: what would happen to this request, and why?
 //!
 //! Asks the same evaluator as the data path, of the same values; only the address that a name
-//! resolves to is not known here.
+//! resolves to, and what is behind a credential that is there, is not known here.
 
+mod said;
+mod stored;
 mod wanted;
 
 use std::io;
 use std::net::SocketAddr;
 
+use outgate_credentials::Credentials;
 use outgate_policy::{
-    AddressRules, Denial, EnvironmentId, Host, Policy, Protocol, Reason, Request, RequestVerdict,
-    Scheme, TlsMode, compile_under,
+    AddressRules, CredentialId, Denial, EnvironmentId, Host, Policy, Protocol, Reason, Request,
+    RequestVerdict, Scheme, TlsMode, compile_under,
 };
 use outgate_proxy::Environment as ServedEnvironment;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use self::said::{as_json, as_text, domain};
+use self::stored::Stored;
 use self::wanted::Wanted;
-use crate::cli::{ExplainArgs, OperatorArgs, ServeArgs};
+use crate::cli::{ExplainArgs, ServeArgs};
 use crate::config::Settings;
 use crate::console::{Style, complain, say};
 use crate::environments::{address_rules, default_id, read_text};
@@ -28,8 +32,7 @@ use crate::surroundings::Surroundings;
 pub(crate) fn run(args: &ExplainArgs, surroundings: &Surroundings) -> Result<(), Failure> {
     let (method, url) = args.request();
     let wanted = Wanted::parse(method, url).map_err(Failure::input)?;
-    let operator = OperatorArgs { config: args.config.clone(), ..OperatorArgs::default() };
-    let serve = ServeArgs { operator, ..ServeArgs::default() };
+    let serve = ServeArgs { operator: args.operator.clone(), ..ServeArgs::default() };
     let settings = Settings::resolve(&serve, surroundings).map_err(Failure::input)?;
     let rules = address_rules(&settings.addresses, &settings.environments, &[])?;
     let text = read_text(&args.environment)?;
@@ -41,6 +44,7 @@ pub(crate) fn run(args: &ExplainArgs, surroundings: &Surroundings) -> Result<(),
             Failure::shown()
         })?;
     let verdict = judge(&wanted, (&environment.id, &environment.policy), &rules);
+    let verdict = verdict.and_then(|allowed| stored::look_up(allowed, &settings));
     let document = serde_json::from_str(&text).unwrap_or_default();
     if args.json {
         say(as_json(&verdict, &environment.id, |index| domain(index, &document)))?;
@@ -54,6 +58,7 @@ pub(crate) fn run(args: &ExplainArgs, surroundings: &Surroundings) -> Result<(),
 /// The same of an environment that is served, for the management API.
 pub(crate) fn of_environment(
     environment: &ServedEnvironment,
+    credentials: &Credentials,
     method: &str,
     url: &str,
 ) -> Result<Value, String> {
@@ -61,13 +66,14 @@ pub(crate) fn of_environment(
     let snapshot = environment.snapshot();
     let policy = &snapshot.policy;
     let verdict = judge(&wanted, (environment.id(), policy), &snapshot.addresses);
+    let verdict = verdict.and_then(|allowed| stored::look_up_served(allowed, credentials));
     let domain = |index| policy.pattern(index).map(ToString::to_string);
     Ok(as_json(&verdict, environment.id(), domain))
 }
 
 /// What is allowed.
 enum Allowed {
-    Request(RequestVerdict),
+    Request(RequestVerdict, Stored),
     /// The TLS that carries it: nobody sees the request. By this entry, and its field.
     Unread(usize, &'static str),
 }
@@ -75,7 +81,7 @@ enum Allowed {
 impl Allowed {
     fn entry(&self) -> usize {
         match self {
-            Allowed::Request(verdict) => verdict.entry,
+            Allowed::Request(verdict, _) => verdict.entry,
             Allowed::Unread(entry, _) => *entry,
         }
     }
@@ -83,26 +89,34 @@ impl Allowed {
     /// Names, never values.
     fn injected(&self) -> Vec<&str> {
         match self {
-            Allowed::Request(verdict) => {
+            Allowed::Request(verdict, _) => {
                 verdict.headers.iter().map(|(name, _)| name.as_str()).collect()
             }
             Allowed::Unread(..) => Vec::new(),
         }
     }
 
-    /// Ids of stored ones; whether they are there is not known here.
-    fn credentials(&self) -> Vec<&str> {
+    /// Ids of stored ones.
+    fn credentials(&self) -> Vec<CredentialId> {
         match self {
-            Allowed::Request(verdict) => {
-                verdict.credentials.iter().map(|named| named.id.as_str()).collect()
+            Allowed::Request(verdict, _) => {
+                verdict.credentials.iter().map(|named| named.id.clone()).collect()
             }
             Allowed::Unread(..) => Vec::new(),
         }
     }
 
+    /// Why nobody knows whether those are there.
+    fn not_looked_up(&self) -> Option<&str> {
+        match self {
+            Allowed::Request(_, Stored::Unknown(why)) => Some(why),
+            Allowed::Request(_, Stored::Known) | Allowed::Unread(..) => None,
+        }
+    }
+
     fn unread(&self) -> Option<&'static str> {
         match self {
-            Allowed::Request(_) => None,
+            Allowed::Request(..) => None,
             Allowed::Unread(_, field) => Some(field),
         }
     }
@@ -113,7 +127,7 @@ fn judge(
     (id, policy): (&EnvironmentId, &Policy),
     rules: &AddressRules,
 ) -> Result<Allowed, Denial> {
-    let judged = || {
+    let judged = || -> Result<Allowed, Denial> {
         if wanted.scheme == Scheme::Https {
             let tunnel = policy.judge_tunnel(&wanted.destination)?;
             match (tunnel.protocol, tunnel.tls) {
@@ -126,7 +140,8 @@ fn judge(
         }
         let Wanted { scheme, destination, method, path } = wanted;
         let request = Request { destination, scheme: *scheme, method, path };
-        policy.judge_request(&request).map(Allowed::Request)
+        let verdict = policy.judge_request(&request)?;
+        Ok(Allowed::Request(verdict, Stored::Known))
     };
     let verdict = judged().map_err(|denial| denial.in_environment(id))?;
     if let Host::Address(address) = &wanted.destination.host {
@@ -137,84 +152,10 @@ fn judge(
     Ok(verdict)
 }
 
-fn as_text(verdict: &Result<Allowed, Denial>, document: &Value, style: Style) -> String {
-    match verdict {
-        Ok(verdict) => {
-            let mut text =
-                format!("{}   {}", style.good("allow"), entry(verdict.entry(), document));
-            let injected = verdict.injected();
-            if !injected.is_empty() {
-                text += &format!("\ninject  {}", injected.join(", "));
-            }
-            for id in verdict.credentials() {
-                text += &format!("\ninject  the credential {id}");
-            }
-            let own = met_otherwise(verdict.entry(), document);
-            if !own.is_empty() {
-                text += &format!("\norigin  met by its own {}", own.join(", "));
-            }
-            if let Some(field) = verdict.unread() {
-                text +=
-                    &format!("\nunread  {field}: no request is seen, whatever its method and path");
-            }
-            text
-        }
-        Err(denial) => {
-            let code = denial.reason.code();
-            let mut text = format!("{}    {code}: {}", style.bad("deny"), denial.message);
-            if let Some(fix) = &denial.fix {
-                text += &format!("\nfix     add {fix} to network.allowlist");
-            }
-            text
-        }
-    }
-}
-
-fn as_json<D: Serialize>(
-    verdict: &Result<Allowed, Denial>,
-    id: &EnvironmentId,
-    domain: impl FnOnce(usize) -> Option<D>,
-) -> Value {
-    let id = id.as_str();
-    match verdict {
-        Ok(verdict) => json!({
-            "verdict": "allow",
-            "environment_id": id,
-            "entry": verdict.entry(),
-            "domain": domain(verdict.entry()),
-            "injected": verdict.injected(),
-            "credentials": verdict.credentials(),
-            "unread": verdict.unread(),
-        }),
-        Err(denial) => json!({
-            "verdict": "deny",
-            "environment_id": id,
-            "reason": denial.reason.code(),
-            "message": denial.message,
-            "fix": denial.fix,
-        }),
-    }
-}
-
-fn entry(index: usize, document: &Value) -> String {
-    match domain(index, document) {
-        Some(domain) => format!("network.allowlist[{index}] {domain}"),
-        None => "the file has no network: every public destination on ports 80 and 443".to_owned(),
-    }
-}
-
-fn domain(index: usize, document: &Value) -> Option<&str> {
-    document.get("network")?.get("allowlist")?.get(index)?.get("domain")?.as_str()
-}
-
-/// The fields of the entry's `origin`.
-fn met_otherwise(index: usize, document: &Value) -> Vec<&str> {
-    let origin = document["network"]["allowlist"][index]["origin"].as_object();
-    origin.into_iter().flat_map(|origin| origin.keys().map(String::as_str)).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const FILE: &str = r#"{"environment_id": "e", "network": {"allowlist": [

@@ -8,12 +8,28 @@ use outgate_credentials::{Credentials, KeyError, LocalStore, StoreKey, Unreadabl
 use crate::config::StoreKeySource;
 use crate::failure::Failure;
 
+/// In the state folder.
+const STORE: &str = "credentials.redb";
+
 /// Opens the store of a state folder, made at first start.
 pub(crate) fn open(state_dir: &Path, key: &StoreKeySource) -> Result<Credentials, Failure> {
-    let path = state_dir.join("credentials.redb");
+    let path = state_dir.join(STORE);
     let key = read_key(key, state_dir, &path).map_err(Failure::start)?;
     let store = LocalStore::open(&path, &key).map_err(Failure::start)?;
     Credentials::open(Arc::new(store)).map_err(Failure::start)
+}
+
+/// The same, where a store is there already: nothing is made.
+pub(crate) fn open_if_there(
+    state_dir: &Path,
+    key: &StoreKeySource,
+) -> Result<Option<Credentials>, Failure> {
+    let path = state_dir.join(STORE);
+    let exists = path.try_exists();
+    match exists.map_err(|error| Failure::start(format_args!("{}: {error}", path.display())))? {
+        true => open(state_dir, key).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// Says which credentials can't be read, what comes of it and how to mend it: one line each. How long

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use outgate_policy::CredentialId;
+use outgate_policy::{CredentialId, Denial};
 
 use super::Credentials;
+use super::refusal::{Refused, Why};
 use crate::live::Live;
-use crate::source::Source;
+use crate::source::{Files, Source};
 
 /// A credential whose value can't be read.
 #[derive(Debug)]
@@ -31,9 +32,33 @@ impl Credentials {
     /// The credentials of which a value can't be read now, by a glance: no command is run for it.
     pub fn unreadable(&self) -> Vec<Unreadable> {
         let table = self.0.table.load();
-        let mut unreadable: Vec<_> = table.live.values().flat_map(|live| faults(live)).collect();
+        let mut unreadable: Vec<_> =
+            table.live.values().flat_map(|live| faults(live, &self.0.files)).collect();
         unreadable.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
         unreadable
+    }
+
+    /// Why a request that needs these would be refused now, as far as is known without using one.
+    pub fn foresee(&self, ids: &[CredentialId]) -> Result<(), Denial> {
+        ids.iter().try_for_each(|id| {
+            let why = match self.live(id) {
+                None => Why::Missing,
+                Some(live) if live.credential.is_variable() => Why::Variable,
+                Some(live) if live.is_revoked() => Why::Revoked,
+                Some(_) => return Ok(()),
+            };
+            Err(Refused(id, why).denial())
+        })
+    }
+
+    /// The same, where values are read by this very process.
+    pub fn foresee_values(&self, ids: &[CredentialId]) -> Result<(), Denial> {
+        self.foresee(ids)?;
+        let unreadable = self.unreadable();
+        match ids.iter().find(|id| unreadable.iter().any(|one| one.id == **id)) {
+            Some(id) => Err(Refused(id, Why::Unreadable).denial()),
+            None => Ok(()),
+        }
     }
 
     /// Every file that a value is read from: no sandbox may see them.
@@ -43,9 +68,9 @@ impl Credentials {
     }
 }
 
-fn faults(live: &Live) -> impl Iterator<Item = Unreadable> {
+fn faults<'a>(live: &'a Live, files: &'a Files) -> impl Iterator<Item = Unreadable> + 'a {
     live.credential.sources().filter_map(|source| {
-        let why = source.fault()?.to_string();
+        let why = source.fault(files)?.to_string();
         let file = match source {
             Source::File(path) => Some(path.clone()),
             Source::Variable(_) | Source::Command(_) => None,

@@ -38,6 +38,12 @@ impl Files {
         }
     }
 
+    /// Whether there is a file to be read, and why not.
+    pub(super) fn glance(&self, path: &Path) -> Result<(), SourceError> {
+        let opened = outgate_files::open(&self.name_for(path)?);
+        opened.map(drop).map_err(|error| failed(path, &error))
+    }
+
     fn name_for(&self, path: &Path) -> Result<PathBuf, SourceError> {
         let name = self.0.get().map_or_else(|| Ok(path.to_owned()), |name_for| name_for(path));
         name.map_err(|why| SourceError::File { path: path.to_owned(), why })
@@ -89,13 +95,17 @@ pub(super) async fn read_file(
 
 /// What is in a file, and which state of it that is.
 fn contents(path: &Path, fit: Fit) -> Result<(Stamp, Secret), SourceError> {
-    let failed = |error: ReadError| match error {
-        ReadError::Large(_) => SecretError::Long.into(),
-        other => SourceError::File { path: path.to_owned(), why: other.to_string() },
-    };
-    let (file, metadata) = outgate_files::open(path).map_err(failed)?;
+    let (file, metadata) = outgate_files::open(path).map_err(|error| failed(path, &error))?;
     let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
     // The longest value with the line end that is not part of it.
-    let bytes = outgate_files::contents(file, length, MAX_BYTES + 2).map_err(failed)?;
+    let bytes = outgate_files::contents(file, length, MAX_BYTES + 2);
+    let bytes = bytes.map_err(|error| failed(path, &error))?;
     Ok((Stamp::of(&metadata), Secret::of_bytes(bytes, fit)?))
+}
+
+fn failed(path: &Path, error: &ReadError) -> SourceError {
+    match error {
+        ReadError::Large(_) => SecretError::Long.into(),
+        other => SourceError::File { path: path.to_owned(), why: other.to_string() },
+    }
 }

@@ -36,7 +36,7 @@ fn answer(gateway: &Gateway, body: &[u8]) -> Result<Response, Refusal> {
     let environment = id.and_then(|id| environments.get(&id)).ok_or_else(|| {
         Refusal::missing(format!("environment {} is not here", asked.environment_id.escape_debug()))
     })?;
-    let verdict = of_environment(environment, &asked.method, &asked.url);
+    let verdict = of_environment(environment, gateway.credentials(), &asked.method, &asked.url);
     Ok(Json(verdict.map_err(Refusal::invalid)?).into_response())
 }
 

@@ -113,3 +113,66 @@ fn a_terminal_shows_what_is_typed_again_after_an_interrupt_at_the_prompt() {
         shell.expect(" echo ");
     });
 }
+
+#[test]
+fn what_would_happen_is_told_with_the_credentials_that_are_there() {
+    isolated(|| {
+        let world = world!();
+        let _origin = world.https("api.example.com").respond(scripts::ok("yes")).start();
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = folder.path().join("state");
+        let entries = json!([
+            {"domain": "api.example.com", "credential": "main"}, {"domain": "a.ok.example.test"},
+        ]);
+        let environment = json!({"environment_id": "e1", "network": {"allowlist": entries}});
+        let file = folder.path().join("e1.json");
+        fs::write(&file, environment.to_string()).expect("written");
+        let explained = |domain: &str| {
+            let words = ["explain", "--json", "--environment"];
+            let mut command = Command::new(env!("CARGO_BIN_EXE_outgate"));
+            clean(&mut command).args(words).arg(&file).arg("--state-dir").arg(&state);
+            let said = run(command.arg(format!("https://{domain}/")), b"", Duration::from_secs(60));
+            let told: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+            (said.code(), told)
+        };
+        let (code, told) = explained("api.example.com");
+        assert_eq!((code, &told["verdict"]), (0, &json!("allow")));
+        let unknown = told["credentials_not_looked_up"].as_str().expect("it is said");
+        assert!(unknown.contains("has no store; --state-dir names another"), "{unknown}");
+        assert!(!state.exists(), "a question makes nothing");
+        let create = |id: &str, more: &[&str], value: &str| {
+            let words = [&["create", id, "--type", "bearer_token"], more].concat();
+            assert_eq!(credentials(&state, &words, value).code(), 0);
+        };
+        create("other", &[], &canary(40));
+        let (code, told) = explained("api.example.com");
+        assert_eq!((code, &told["reason"]), (1, &json!("credential_unavailable")), "{told}");
+        let (code, told) = explained("a.ok.example.test");
+        assert_eq!((code, &told["credentials_not_looked_up"]), (0, &json!(null)), "{told}");
+
+        // By the gateway that serves it, whose answer is what comes to pass.
+        let gateway = world.gateway_builder().environment(&environment).state(&state).start();
+        let body = json!({"environment_id": "e1", "url": "https://api.example.com/"});
+        let served = || {
+            let told = gateway.api("POST", "/v1/explain", &body).json();
+            let answer = gateway.curl("https://api.example.com/").run();
+            assert_eq!(told["reason"].as_str(), answer.reason(), "{told}");
+            assert_eq!(told["verdict"] == "allow", answer.status == 200, "{told}");
+            answer.status
+        };
+        assert_eq!(served(), 403);
+        let token = folder.path().join("token");
+        let set = format!("token={}", json!({"from_file": token}));
+        create("main", &["--set", &set], "");
+        assert_eq!(served(), 403);
+        let (code, told) = explained("api.example.com");
+        assert_eq!((code, &told["credentials"]), (0, &json!(["main"])));
+        let unknown = told["credentials_not_looked_up"].as_str().expect("it is said");
+        assert!(unknown.starts_with("the value of main, seen from here: "), "{unknown}");
+        fs::write(&token, canary(40)).expect("written");
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(served(), 200);
+        let (code, told) = explained("api.example.com");
+        assert_eq!((code, &told["credentials_not_looked_up"]), (0, &json!(null)), "{told}");
+    });
+}
