@@ -30,7 +30,8 @@ pub(crate) struct Live {
 /// What is put on a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Material {
-    Header(HeaderName, HeaderValue),
+    /// With the value alone, where a prefix stands before it.
+    Header(HeaderName, HeaderValue, Option<Secret>),
     /// The parameter's name, and `name=value` escaped.
     Query(Arc<str>, Secret),
     /// The value of a variable, for where its placeholder stands.
@@ -111,7 +112,7 @@ impl Live {
             }
             Way::Minted(minter, means) => {
                 let header = minter.token(means).await?;
-                Ok(Material::Header(http::header::AUTHORIZATION, header))
+                Ok(Material::Header(http::header::AUTHORIZATION, header, None))
             }
             Way::Signed(pair) => Ok(Material::Signer(pair.now().await?)),
         }
@@ -170,17 +171,17 @@ fn material(kind: &Kind, secret: &Secret) -> Result<Material, SecretError> {
     let value = secret.reveal();
     Ok(match kind {
         Kind::BearerToken { header_name, prefix, .. } => {
-            let text = match prefix.as_str() {
-                "" => Zeroizing::new(value.to_owned()),
-                prefix => Zeroizing::new(format!("{prefix} {value}")),
+            let (text, bare) = match prefix.as_str() {
+                "" => (Zeroizing::new(value.to_owned()), None),
+                prefix => (Zeroizing::new(format!("{prefix} {value}")), Some(secret.clone())),
             };
-            Material::Header(header_name.clone(), header_value(&text)?)
+            Material::Header(header_name.clone(), header_value(&text)?, bare)
         }
         Kind::Basic { username, .. } => {
             let pair = Zeroizing::new(format!("{username}:{value}"));
             let text =
                 Zeroizing::new(format!("Basic {}", *Zeroizing::new(STANDARD.encode(&*pair))));
-            Material::Header(http::header::AUTHORIZATION, header_value(&text)?)
+            Material::Header(http::header::AUTHORIZATION, header_value(&text)?, None)
         }
         Kind::ApiKeyQuery { name, .. } => {
             let pair = format!("{}={}", escape(name), *Zeroizing::new(escape(value)));
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn each_kind_goes_on_the_wire_as_specified() {
         let header = |text: &str| match given(text) {
-            Material::Header(name, value) => {
+            Material::Header(name, value, _) => {
                 assert!(value.is_sensitive());
                 format!("{name}: {}", value.to_str().expect("text"))
             }

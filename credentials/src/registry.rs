@@ -64,8 +64,9 @@ pub struct Applied {
 /// Where a value goes.
 #[derive(Clone, Debug)]
 pub enum Carrier {
-    /// Into this header, and no other value beside it.
-    Header(HeaderName, HeaderValue),
+    /// Into this header, and no other value beside it; with the secret alone, where it is only the
+    /// end of what is put there.
+    Header(HeaderName, HeaderValue, Option<Secret>),
     /// Into the query.
     Query(Parameter),
     /// Into a signature over the whole request.
@@ -183,7 +184,7 @@ impl Credentials {
         for id in ids {
             let live = self.live(id).ok_or_else(|| Refused(id, Why::Missing).denial())?;
             let carrier = match self.material(&live).await? {
-                Material::Header(name, value) => Carrier::Header(name, value),
+                Material::Header(name, value, bare) => Carrier::Header(name, value, bare),
                 Material::Query(name, pair) => Carrier::Query(Parameter { name, pair }),
                 Material::Signer(signer) => Carrier::Signature(signer),
                 Material::Value(_) => return Err(Refused(id, Why::Variable).denial()),
@@ -198,7 +199,7 @@ impl Credentials {
         let mut worth_it = false;
         for Applied { used: (id, version), carrier } in applied {
             let live = self.live(id).filter(|live| live.version == *version);
-            if let (Carrier::Header(_, value), Some(live)) = (carrier, live) {
+            if let (Carrier::Header(_, value, _), Some(live)) = (carrier, live) {
                 worth_it |= live.refused(value).await;
             }
         }

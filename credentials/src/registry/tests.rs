@@ -31,7 +31,7 @@ fn environment(text: &str) -> EnvironmentId {
 async fn header(credentials: &Credentials, name: &str) -> Result<String, Reason> {
     let applied = credentials.apply(&[id(name)]).await.map_err(|denial| denial.reason)?;
     match &applied[0].carrier {
-        Carrier::Header(_, value) => Ok(value.to_str().expect("text").to_owned()),
+        Carrier::Header(_, value, _) => Ok(value.to_str().expect("text").to_owned()),
         Carrier::Query(parameter) => Ok(parameter.set(&"/".parse().expect("a target")).to_string()),
         Carrier::Signature(_) => Ok("signed".to_owned()),
     }

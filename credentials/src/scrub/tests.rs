@@ -199,6 +199,9 @@ fn looks_for_what_a_header_holds() {
     };
     assert_eq!(looked_for("authorization", "Bearer abcdef1"), ["abcdef1"]);
     assert_eq!(looked_for("x-key", "abc def ghi"), ["abc def ghi", "def ghi"]);
+    assert_eq!(looked_for("x-key", "Token id abcdef1"), ["id abcdef1", "abcdef1"]);
+    let custom = looked_for("authorization", "Our own scheme abcdef1");
+    assert_eq!(custom, ["Our own scheme abcdef1", "own scheme abcdef1", "abcdef1"]);
     assert_eq!(
         looked_for("cookie", "a=0123456; b=x; c=abcdef")[1..],
         ["b=x; c=abcdef", "0123456", "abcdef"]

@@ -30,6 +30,10 @@ pub(super) fn parts_of_header(name: &HeaderName, value: &[u8], mut take: impl Fn
         take(value);
     }
     take(rest);
+    if is_scheme || name == header::AUTHORIZATION {
+        // Behind a scheme of more words: `Token token SECRET`.
+        take(rest.rsplit(|byte| *byte == b' ').next().unwrap_or_default());
+    }
     if word.eq_ignore_ascii_case(b"basic") {
         parts_of_pair(rest, &mut take);
     }

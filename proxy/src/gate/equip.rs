@@ -99,7 +99,7 @@ fn merge(own: Vec<(HeaderName, HeaderValue)>, applied: &[Applied], named: &[Name
                 && !(signed && *name == AUTHORIZATION)
         };
         let is_new = match &applied.carrier {
-            Carrier::Header(name, value) => {
+            Carrier::Header(name, value, _) => {
                 let is_new = is_free(&set, signer.is_some(), name);
                 if is_new {
                     set.push((name.clone(), value.clone()));
@@ -186,7 +186,8 @@ mod tests {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         let (name, value) = ours("x-api-key", "credential");
-        let applied = [Applied { used: (id.clone(), 1), carrier: Carrier::Header(name, value) }];
+        let applied =
+            [Applied { used: (id.clone(), 1), carrier: Carrier::Header(name, value, None) }];
         let own = || vec![ours("x_api_key", "entry")];
         let stronger = merge(own(), &applied, &[Named { id: id.clone(), behind: 1 }]);
         assert_eq!(stronger.headers, own());

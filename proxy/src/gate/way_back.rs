@@ -5,7 +5,7 @@
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use outgate_credentials::scrub::{Place, Sought};
-use outgate_credentials::{Parameter, Substituted};
+use outgate_credentials::{Carrier, Parameter, Substituted};
 use outgate_policy::{Denial, Destination, Reason};
 use smallvec::SmallVec;
 
@@ -107,6 +107,13 @@ pub(super) fn seek(
     }
     for (name, value) in &permit.verdict.headers {
         sought.header(name, value);
+    }
+    for applied in &permit.applied {
+        if let Carrier::Header(name, value, Some(bare)) = &applied.carrier
+            && permit.verdict.headers.iter().any(|(set, with)| (set, with) == (name, value))
+        {
+            sought.secret(bare, Place::Header(name.clone()));
+        }
     }
     if let Some((name, token)) = permit.signing.as_ref().and_then(|signing| signing.token()) {
         sought.secret(token, Place::Header(name));

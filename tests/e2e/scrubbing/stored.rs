@@ -48,6 +48,38 @@ fn the_bare_value_of_every_kind_is_masked_and_its_place_is_said() {
 }
 
 #[test]
+fn the_bare_value_behind_a_prefix_of_any_words_is_masked() {
+    isolated(|| {
+        let world = world!();
+        let secret = canary(30);
+        let shown = format!("your token is {secret}");
+        let _origin = world.https(NAME).respond(scripts::ok(&shown)).start();
+        for (header, prefix) in [
+            ("Authorization", "Bearer"),
+            ("Authorization", "Token abc"),
+            ("X-Key", "one of many words, and each of them is longer than a value"),
+        ] {
+            let gateway = world.gateway(json!({"network": {"allowlist": [
+                {"domain": NAME, "credential": "main", "scrub": true},
+            ]}}));
+            store(
+                &gateway,
+                &json!({"id": "main", "type": "bearer_token", "token": secret,
+                        "header_name": header, "prefix": prefix}),
+            );
+            let said = gateway.curl("https://api.example.com/").run();
+            assert_eq!(said.text(), format!("your token is {}", stars(&secret)), "{prefix}");
+        }
+        let scheme = format!("Our own scheme {secret}");
+        let gateway = world.gateway(json!({"network": {"allowlist": [
+            {"domain": NAME, "transform": {"Authorization": scheme}, "scrub": true},
+        ]}}));
+        let said = gateway.curl("https://api.example.com/").run();
+        assert_eq!(said.text(), format!("your token is {}", stars(&secret)));
+    });
+}
+
+#[test]
 fn what_an_origin_reads_out_of_basic_is_masked_too() {
     isolated(|| {
         let world = world!();
