@@ -26,6 +26,7 @@ mod sigv4;
 mod source;
 mod store;
 mod substitute;
+mod wiped;
 mod writing;
 
 pub use body::{Found, Search, Watch};

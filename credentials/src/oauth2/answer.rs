@@ -9,6 +9,7 @@ use http::HeaderValue;
 use outgate_policy::{Document, Object, Place, Report};
 
 use crate::secret::{Fit, Secret, header_value};
+use crate::wiped::Wiped;
 
 /// The largest answer that is read; real ones have a few KiB.
 pub const MAX_ANSWER: usize = 64 << 10;
@@ -89,7 +90,7 @@ pub(crate) fn read(answer: &TokenAnswer) -> Result<Granted, TokenError> {
     }
     let text = std::str::from_utf8(&answer.body);
     let document = text.ok().and_then(|text| match Document::read(text) {
-        Ok((document, repeated)) => Some((document, !repeated.is_empty())),
+        Ok((document, repeated)) => Some((Wiped::new(document), !repeated.is_empty())),
         Err(_) => None,
     });
     if answer.status != 200 {

@@ -20,6 +20,7 @@ use crate::credential::{ServiceAccount, TokenUrl};
 use crate::query::escape;
 use crate::secret::{Fit, Secret};
 use crate::source::{Files, Held};
+use crate::wiped::Wiped;
 
 /// For how long a statement is good: the most that Google takes.
 const GOOD_FOR: u64 = 3600;
@@ -81,7 +82,7 @@ impl ServiceKey {
     /// Reads a key file as Google gives it out.
     pub(crate) fn read(text: &Secret) -> Result<ServiceKey, KeyFileError> {
         let (document, repeated) = Document::read(text.reveal()).map_err(|_| KeyFileError::Json)?;
-        let place = Place::Root;
+        let (document, place) = (Wiped::new(document), Place::Root);
         let object = Object::read(&document, &place, &mut Report::default());
         let object = object.filter(|_| repeated.is_empty()).ok_or(KeyFileError::Json)?;
         let field = |name: &'static str| match object.get(name) {

@@ -4,6 +4,7 @@ use outgate_policy::{CredentialId, Document};
 use zeroize::Zeroizing;
 
 use crate::credential::Credential;
+use crate::wiped::Wiped;
 
 /// A stored credential as its record says it.
 pub(super) struct Stored {
@@ -38,7 +39,7 @@ impl Stored {
         Zeroizing::new(text.expect("a document has text keys"))
     }
 
-    pub(super) fn credential(&self, id: &CredentialId) -> Option<Credential> {
-        Credential::read(&self.said, Some(id)).ok()
+    pub(super) fn credential(self, id: &CredentialId) -> Option<Credential> {
+        Credential::read(&Wiped::new(self.said), Some(id)).ok()
     }
 }

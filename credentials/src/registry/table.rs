@@ -77,10 +77,11 @@ impl Hub {
 
     fn revive(self: &Arc<Hub>, id: &CredentialId, record: &Record) -> Option<Live> {
         let stored = Stored::read(&record.value)?;
+        let (created, updated) = (stored.created, stored.updated);
         let credential = stored.credential(id)?;
         let means = self.means(id, record.version);
         let mut live = Live::new(credential, record.version, means).ok()?;
-        (live.created, live.updated) = (stored.created, stored.updated);
+        (live.created, live.updated) = (created, updated);
         Some(live)
     }
 

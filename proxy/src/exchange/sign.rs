@@ -58,6 +58,31 @@ pub(crate) async fn sign(
     Ok((permit, upload))
 }
 
+/// What is here of a body. Its storage is all there from the beginning, and what is not written to
+/// takes no memory: one that grew would be there twice while it does, and up to twice as long as
+/// what is in it afterwards, and only once is counted.
+struct Gathered(Vec<u8>);
+
+impl Gathered {
+    fn with_room(bytes: usize) -> Gathered {
+        Gathered(Vec::with_capacity(bytes))
+    }
+
+    /// Whether there was room for `data`.
+    fn take(&mut self, data: &[u8]) -> bool {
+        let fits = data.len() <= self.0.capacity() - self.0.len();
+        if fits {
+            self.0.extend_from_slice(data);
+        }
+        fits
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.0.shrink_to_fit();
+        self.0
+    }
+}
+
 /// A body that is held in memory, and its room there.
 struct Held {
     bytes: Vec<u8>,
@@ -85,7 +110,7 @@ async fn collect(
     }
     let announced = upload.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     let mut room = room(announced.unwrap_or(most), limits, environment).await?;
-    let mut bytes = Vec::with_capacity(announced.unwrap_or_default());
+    let mut gathered = Gathered::with_room(announced.unwrap_or(most));
     let mut hash = Context::new(&SHA256);
     loop {
         let frame = unless_silent(limits.idle_tunnel, |cx| {
@@ -100,12 +125,12 @@ async fn collect(
         let Some(frame) = frame else { break };
         let frame = frame.map_err(UploadError::denial)?;
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > most {
+        if !gathered.take(&data) {
             return Err(too_large(most));
         }
         hash.update(&data);
-        bytes.extend_from_slice(&data);
     }
+    let bytes = gathered.finish();
     drop(room.split(room.num_permits().saturating_sub(units(bytes.len()))));
     Ok((hash.finish(), Bytes::from_owner(Held { bytes, room })))
 }
@@ -139,4 +164,25 @@ fn too_large(most: usize) -> Denial {
          limits.hashed_body"
     );
     Denial::new(Reason::BodyTooLarge, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_takes_no_more_memory_than_is_counted_for_it() {
+        let room = 100 * ROOM_UNIT;
+        let mut gathered = Gathered::with_room(room);
+        let piece = [7; 3 * ROOM_UNIT];
+        let mut pieces = 0;
+        while gathered.take(&piece) {
+            pieces += 1;
+            assert!(gathered.0.capacity() <= room);
+        }
+        assert_eq!(pieces, room / piece.len());
+        let bytes = gathered.finish();
+        assert_eq!(bytes.len(), pieces * piece.len());
+        assert!(bytes.capacity() <= units(bytes.len()) * ROOM_UNIT, "{}", bytes.capacity());
+    }
 }
