@@ -78,8 +78,13 @@ impl App {
         let made = made_addresses(&settings, &credentials).map_err(Failure::start)?;
         let rules = address_rules(&settings.addresses, &settings.environments, &made)?;
         let roots = ca::origin_roots(&settings)?;
-        let (in_force, Generation { environments, problems, .. }) =
-            InForce::load(&settings, &rules, roots.clone(), credentials.clone())?;
+        let (in_force, Generation { environments, problems, .. }) = InForce::load(
+            &settings,
+            &rules,
+            roots.clone(),
+            credentials.clone(),
+            Arc::clone(&reread.may_name),
+        )?;
         let output = AuditOutput::open(&settings.audit)?;
         let key = ManagementKey::load_or_create(&settings.state_dir).map_err(Failure::start)?;
 

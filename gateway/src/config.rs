@@ -156,16 +156,8 @@ impl Settings {
     /// What has secrets, or what the sandboxed must not change: an audit is worth nothing otherwise.
     /// `operator` is the operator's file.
     pub(crate) fn kept_from_sandboxes(&self, operator: Option<&Path>) -> Vec<PathBuf> {
-        let environments = self.environments.iter().flat_map(|source| match source {
-            EnvironmentSource::File { path, known_by } => {
-                [Some(path), known_by.token_file.as_ref()].into_iter().flatten()
-            }
-            EnvironmentSource::Directory(folder) => [Some(folder), None].into_iter().flatten(),
-        });
-        let audit = match &self.audit {
-            AuditFile::Path(path) => Some(path),
-            AuditFile::Unsaid | AuditFile::Stderr => None,
-        };
+        let environments = self.environments.iter().flat_map(EnvironmentSource::paths);
+        let audit = self.audit.path();
         let ca = self.ca.iter().flat_map(|ca| [&ca.certificate, &ca.key]);
         let store_key = match &self.store_key {
             StoreKeySource::File(path) => Some(path),
@@ -269,6 +261,14 @@ impl HooksSection {
 }
 
 impl AuditFile {
+    /// The file, if it is one.
+    pub(crate) fn path(&self) -> Option<&PathBuf> {
+        match self {
+            AuditFile::Path(path) => Some(path),
+            AuditFile::Unsaid | AuditFile::Stderr => None,
+        }
+    }
+
     fn resolve(file: Option<PathBuf>, folder: &Path) -> AuditFile {
         match file {
             None => AuditFile::Unsaid,

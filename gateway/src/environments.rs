@@ -36,11 +36,13 @@ pub(crate) use self::ownership::ownership;
 pub(crate) use self::problem::Problem;
 use crate::config::{EnvironmentSource, Settings};
 use crate::failure::Failure;
+use crate::reload::MayName;
 
 /// Every environment file, and what came of it.
 pub(crate) struct InForce {
     roots: OriginRoots,
     credentials: Credentials,
+    may_name: MayName,
     serves_made: bool,
     limits: Limits,
     files: Vec<File>,
@@ -82,10 +84,12 @@ impl InForce {
         rules: &AddressRules,
         roots: OriginRoots,
         credentials: Credentials,
+        may_name: MayName,
     ) -> Result<(InForce, Generation), Failure> {
         let mut in_force = InForce {
             roots,
             credentials,
+            may_name,
             serves_made: settings.made_environments,
             limits: settings.limits.clone(),
             files: Vec::new(),
@@ -127,8 +131,8 @@ impl InForce {
                 );
             }
         }
-        let mut files =
-            file::read_all(listed, before, &Under { rules, credentials: &self.credentials }, anew);
+        let under = Under { rules, credentials: &self.credentials };
+        let mut files = file::read_all(listed, before, (&under, &self.may_name), anew);
         assign(&mut files);
         for file in &mut files {
             if let Err(error) = self.hold(file, &old, rules, anew) {

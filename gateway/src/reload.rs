@@ -4,6 +4,7 @@
 //! file, when SIGHUP asks. All is read on a thread of its own. What can't be used changes nothing,
 //! and is a problem until it can.
 
+mod named;
 mod rereads;
 
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ use outgate_policy::{AddressRules, EnvironmentId};
 use outgate_proxy::{Gateway, TokenEndpoints};
 use tokio::sync::{Notify, mpsc, watch};
 
+use self::named::refuse_unhidden;
+pub(crate) use self::named::{MayName, any_may_be_named};
 pub(crate) use self::rereads::Rereads;
 use self::rereads::Wish;
 use crate::audit::NextOutput;
@@ -39,6 +42,8 @@ pub(crate) struct Reread {
     pub(crate) watch: bool,
     /// Whether what is there now was written by whom it should be, as far as can be told.
     pub(crate) believable: Box<dyn Fn() -> Result<(), Failure> + Send>,
+    /// Whether a file may be read that is named now, and why not.
+    pub(crate) may_name: MayName,
 }
 
 /// Keeps a gateway up to date.
@@ -207,6 +212,7 @@ impl Reloader {
     fn read_operator(&mut self) -> Result<(), Failure> {
         let new = (self.reread.settings)().map_err(Failure::input)?;
         let rules = address_rules(&new.addresses, &new.environments, &self.made()?)?;
+        refuse_unhidden(&new, &self.settings, &self.reread.may_name)?;
         for name in self.settings.differs_for_a_restart(&new) {
             tracing::warn!("[{name}] has changed: a restart puts it in force");
         }

@@ -204,7 +204,12 @@ fn reread(
         Ok(settings)
     });
     // There is no command yet that could have written anything.
+    let named = Arc::clone(&believed);
+    let may_name = Arc::new(move |path: &Path| match named.get() {
+        Some(held) => held.real(path).map(drop),
+        None => Ok(()),
+    });
     let believable = Box::new(move || believed.get().map_or(Ok(()), Held::check));
     // The command may write around in the folders of these files: only a person's word counts.
-    Reread { settings, watch: false, believable }
+    Reread { settings, watch: false, believable, may_name }
 }

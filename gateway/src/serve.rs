@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::console::say;
 use crate::failure::Failure;
 use crate::process;
-use crate::reload::Reread;
+use crate::reload::{Reread, any_may_be_named};
 use crate::supply::Keeping;
 use crate::surroundings::Surroundings;
 
@@ -27,8 +27,12 @@ pub(crate) fn run(args: &ServeArgs, surroundings: &Surroundings) -> Result<(), F
         let keeping = Keeping::new(&settings, args.operator.config.as_deref(), surroundings);
         let (args, surroundings) = (args.clone(), surroundings.clone());
         let reread = move || Settings::resolve(&args, &surroundings);
-        let reread =
-            Reread { settings: Box::new(reread), watch: true, believable: Box::new(|| Ok(())) };
+        let reread = Reread {
+            settings: Box::new(reread),
+            watch: true,
+            believable: Box::new(|| Ok(())),
+            may_name: any_may_be_named(),
+        };
         let app = App::bind(settings, reread, resolver)?;
         let ready = serde_json::to_string(&app.ready()).map_err(Failure::start)?;
         let mut running = app.start()?;

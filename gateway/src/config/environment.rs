@@ -21,6 +21,20 @@ pub(crate) enum EnvironmentSource {
     Directory(PathBuf),
 }
 
+impl EnvironmentSource {
+    /// The files and the folder that it names, but for that of its hooks.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        match self {
+            EnvironmentSource::File { path, known_by } => {
+                [Some(path), known_by.token_file.as_ref()]
+            }
+            EnvironmentSource::Directory(folder) => [Some(folder), None],
+        }
+        .into_iter()
+        .flatten()
+    }
+}
+
 /// How the clients of one environment are known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct KnownBy {

@@ -31,7 +31,7 @@ use crate::config::{
 };
 use crate::failure::Failure;
 use crate::hooks::Hooks;
-use crate::reload::Reread;
+use crate::reload::{Reread, any_may_be_named};
 
 /// What the origin answers to every request.
 pub(super) const GREETING: &str = "hello from the origin";
@@ -81,6 +81,7 @@ impl Stage {
             settings: Box::new(move || Ok(again.clone())),
             watch: true,
             believable: Box::new(|| Ok(())),
+            may_name: any_may_be_named(),
         };
         let app = App::bind(settings, reread, resolver)?;
         let curl = Curl {

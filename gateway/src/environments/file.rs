@@ -18,6 +18,7 @@ use super::needed::Under;
 use super::origins;
 use super::problem::{LAST, NOTHING, WITHOUT_EFFECT};
 use crate::failure::Failure;
+use crate::reload::MayName;
 
 /// An allowlist of 100,000 entries, and sources that stand in the file, are a fraction of this.
 const LONGEST: usize = 64 << 20;
@@ -65,11 +66,14 @@ pub(super) struct News {
     pub(super) sources: Arc<[Source]>,
 }
 
+/// What a text is judged by, and which files it may name.
+type Judging<'a> = (&'a Under<'a>, &'a MayName);
+
 /// Reads all of `listed`; what each held `before` is still in force.
 pub(super) fn read_all(
     listed: Vec<Listed>,
     before: Vec<File>,
-    under: &Under<'_>,
+    under: Judging<'_>,
     anew: bool,
 ) -> Vec<File> {
     let mut known: HashMap<PathBuf, File> =
@@ -82,7 +86,7 @@ pub(super) fn read_all(
 }
 
 impl File {
-    fn read(listed: Listed, before: Option<File>, under: &Under<'_>, anew: bool) -> File {
+    fn read(listed: Listed, before: Option<File>, under: Judging<'_>, anew: bool) -> File {
         let (held, old_token) = match &before {
             Some(before) => (before.held.clone(), before.token.clone()),
             None => (None, None),
@@ -134,10 +138,10 @@ impl File {
         in_force && of(self) == of(now) && of_named(&self.named_fingerprint) == of_named(&named)
     }
 
-    fn compile(&mut self, text: &str, under: &Under<'_>) {
+    fn compile(&mut self, text: &str, (under, may_name): Judging<'_>) {
         let path = self.listed.path.clone();
         let compiled = under.compile(text, &default_id(&path));
-        match compiled.and_then(|environment| self.read_origins(environment)) {
+        match compiled.and_then(|environment| self.read_origins(environment, may_name)) {
             Ok((environment, origins)) => {
                 for warning in &environment.warnings {
                     tracing::warn!(file = %path.display(), "{warning}");
@@ -161,11 +165,12 @@ impl File {
     fn read_origins(
         &mut self,
         environment: Compiled,
+        may_name: &MayName,
     ) -> Result<(Compiled, Vec<(usize, OriginProfile)>), Problems> {
         let (policy, path) = (&environment.policy, &self.listed.path);
         let refused = match self.listed.is_made() {
             true => origins::refuse_files(policy),
-            false => Vec::new(),
+            false => origins::refuse_unhidden(policy, path, may_name),
         };
         let read = match refused.is_empty() {
             true => {

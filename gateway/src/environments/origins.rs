@@ -9,6 +9,8 @@ use aws_lc_rs::digest::{Context, Digest, SHA256};
 use outgate_certs::{CertsError, OriginProfile};
 use outgate_policy::{MinTls, OriginOptions, Policy, Problem};
 
+use crate::reload::MayName;
+
 /// What a certificate file can have: a longer one is refused when it is read.
 const LONGEST: usize = 1 << 20;
 
@@ -45,6 +47,19 @@ pub(crate) fn refuse_files(policy: &Policy) -> Vec<Problem> {
         Problem::new(format!("network.allowlist[{entry}].origin"), message)
     };
     naming.map(refuse).collect()
+}
+
+/// Those that may not be named now.
+pub(super) fn refuse_unhidden(policy: &Policy, file: &Path, may_name: &MayName) -> Vec<Problem> {
+    let refuse = |(entry, origin): (usize, &OriginOptions)| {
+        let mut named = origin.files().map(|name| folder(file).join(name));
+        let refused = named.find_map(|path| Some((may_name(&path).err()?, path)));
+        refused.map(|(why, path)| {
+            let message = format!("{}: {why}", path.display());
+            Problem::new(format!("network.allowlist[{entry}].origin"), message)
+        })
+    };
+    policy.origins().filter_map(refuse).collect()
 }
 
 /// Tells whether what is in `files` has changed.

@@ -61,6 +61,7 @@ mod tests {
     use super::*;
     use crate::cli::{OperatorArgs, ServeArgs};
     use crate::config::Settings;
+    use crate::reload::any_may_be_named;
     use crate::surroundings::Surroundings;
 
     /// Whose the listeners of `text` are, an operator's file beside `one.json` and `two.json`.
@@ -78,7 +79,8 @@ mod tests {
         };
         let settings = Settings::resolve(&args, &Surroundings::default()).unwrap();
         let rules = address_rules(&settings.addresses, &settings.environments, &[])?;
-        let (_, loaded) = InForce::load(&settings, &rules, roots(), no_credentials())?;
+        let (_, loaded) =
+            InForce::load(&settings, &rules, roots(), no_credentials(), any_may_be_named())?;
         let whose = |one| ownership(one, &loaded.environments, &settings.environments);
         settings.listeners.iter().map(whose).collect()
     }

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::cli::{OperatorArgs, ServeArgs};
 use crate::config::KnownBy;
+use crate::reload::any_may_be_named;
 use crate::surroundings::Surroundings;
 
 /// A folder with environment files, and what is in force because of them.
@@ -57,8 +58,13 @@ impl Scene {
         }
         let sources = sources(&folder);
         let rules = address_rules(&AddressConfig::default(), &sources, &[])?;
-        let (in_force, last) =
-            InForce::load(&settings(sources.clone()), &rules, roots(), no_credentials())?;
+        let (in_force, last) = InForce::load(
+            &settings(sources.clone()),
+            &rules,
+            roots(),
+            no_credentials(),
+            any_may_be_named(),
+        )?;
         Ok(Scene { folder, in_force, sources, rules, last })
     }
 
@@ -349,7 +355,8 @@ fn a_record_whose_id_is_another_s_is_known_not_to_be_in_force() {
     let (sources, rules) = (vec![file(&folder, "one.json")], AddressRules::default());
     let settings = Settings { made_environments: true, ..settings(sources.clone()) };
     let credentials = no_credentials();
-    let (mut in_force, _) = InForce::load(&settings, &rules, roots(), credentials.clone()).unwrap();
+    let (mut in_force, _) =
+        InForce::load(&settings, &rules, roots(), credentials.clone(), any_may_be_named()).unwrap();
     let ids = ["one", "two"].map(|id| EnvironmentId::parse(id).unwrap());
     for id in &ids {
         let made = Made {

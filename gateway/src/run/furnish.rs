@@ -168,7 +168,8 @@ fn held(
     named: &[PathBuf],
     plan: &FilesystemPlan,
 ) -> io::Result<Held> {
-    let files = environment_files(settings).chain(&args.operator.config).chain(named);
+    let files = settings.environments.iter().flat_map(EnvironmentSource::paths);
+    let files = files.chain(&args.operator.config).chain(named);
     Held::hold(files.filter_map(|file| Some((file.as_path(), plan.mask_of(file)?))))
 }
 
@@ -188,13 +189,4 @@ fn read_values(
     let held = Held::hold(held)?;
     credentials.read_files_by(move |given| held.real(given));
     Ok(())
-}
-
-fn environment_files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
-    settings.environments.iter().flat_map(|source| match source {
-        EnvironmentSource::File { path, known_by } => {
-            [Some(path), known_by.token_file.as_ref()].into_iter().flatten()
-        }
-        EnvironmentSource::Directory(folder) => [Some(folder), None].into_iter().flatten(),
-    })
 }

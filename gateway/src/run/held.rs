@@ -15,9 +15,9 @@ use crate::sandbox::real_name;
 const REPLACED: &str = "another one was put in its place, and the command may have written it: \
                         start anew, and keep it in a folder with nothing else in it, where it can \
                         be replaced";
-/// Of a value's file that was not there, or not named, at the start.
-const UNCOVERED: &str = "it was not there when the command was started, so that it is not hidden \
-                         from it: start anew when it is";
+/// Of a file that was not there, or not named, at the start.
+const UNCOVERED: &str = "it was not there, or not named, when the command was started, so that it is \
+                         not hidden from it: start anew";
 
 /// Those files, as they were at the start.
 #[derive(Default)]
@@ -61,7 +61,13 @@ impl Held {
 
     /// The name without links of one of them, if it is there and still hidden; else why not.
     pub(super) fn real(&self, given: &Path) -> Result<PathBuf, String> {
-        let known = self.0.iter().find(|known| known.given == given).ok_or(UNCOVERED)?;
+        let Some(known) = self.0.iter().find(|known| known.given == given) else {
+            let is_around = |known: &&Known| given.starts_with(&known.mask);
+            let around = self.0.iter().filter(is_around).find(|known| known.hides_still());
+            // Without a link on the way: that could be turned.
+            let real = around.and_then(|_| real_name(given).ok()).filter(|real| real == given);
+            return real.ok_or_else(|| UNCOVERED.to_owned());
+        };
         match known.is_same() {
             Ok(true) => Ok(known.real.clone()),
             Ok(false) => Err(REPLACED.to_owned()),
@@ -72,9 +78,16 @@ impl Held {
 
 impl Known {
     fn is_same(&self) -> io::Result<bool> {
+        Ok(self.is_masked()? && fs::canonicalize(&self.given)? == self.real)
+    }
+
+    fn hides_still(&self) -> bool {
+        self.is_masked().unwrap_or(false)
+    }
+
+    fn is_masked(&self) -> io::Result<bool> {
         let (now, then) = (fs::symlink_metadata(&self.mask)?, self.masked.metadata()?);
-        let is_hidden = (now.dev(), now.ino()) == (then.dev(), then.ino());
-        Ok(is_hidden && fs::canonicalize(&self.given)? == self.real)
+        Ok((now.dev(), now.ino()) == (then.dev(), then.ino()))
     }
 }
 
@@ -113,6 +126,11 @@ mod tests {
         fs::remove_file(&file).unwrap();
         fs::write(&file, "another").unwrap();
         assert_eq!(held.check(), Ok(()));
+        assert_eq!(held.real(&link), Ok(fs::canonicalize(&file).unwrap()));
+        let beside = fs::canonicalize(&own).unwrap().join("beside");
+        assert_eq!(held.real(&beside), Ok(beside.clone()), "hidden with the folder");
+        symlink("/etc/hostname", &beside).unwrap();
+        assert!(held.real(&beside).is_err() && held.real(&other).is_err());
         fs::write(&other, "the command's").unwrap();
         fs::remove_file(&link).unwrap();
         symlink(&other, &link).unwrap();
