@@ -88,7 +88,9 @@ fn a_reload_that_meets_no_readable_file_says_so_and_takes_the_others() {
                 place.write("one.json", &allowing(&[API, OK]).to_string());
                 wait_admission(&gateway, OK, true);
                 assert!(gateway.wait_log(said), "{name} {said}: {:?}", gateway.logs());
-                assert_eq!(gateway.problems().len(), 1, "{name} {said}");
+                // Said first, then told.
+                let told = || gateway.problems().len() == 1;
+                assert!(wait_until(SOON, told), "{name} {said}: {:?}", gateway.problems());
                 // Nothing is believed of it later either, and what is good again is.
                 fs::rename(&file, place.path(said)).expect("it is there");
                 fs::rename(place.path("kept"), &file).expect("it is there");
