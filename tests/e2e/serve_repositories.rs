@@ -86,3 +86,19 @@ fn another_repository_does_not_replace_what_a_sandbox_works_in() {
         assert!(wait_until(SOON, || gateway.problems().is_empty()));
     });
 }
+
+#[test]
+fn a_credential_whose_file_is_gone_keeps_no_repository_away() {
+    isolated(|| {
+        let world = world!();
+        let served = repository::make(&network::folder(), "hello");
+        let _origin = world.https("api.example.com").script(repository::serve(served)).start();
+        let gateway = world.gateway(json!({"network": {"allowlist": []}}));
+        let gone = json!({"from_file": network::folder().join("nowhere/token")});
+        let credential = json!({"id": "main", "type": "bearer_token", "token": gone});
+        assert_eq!(gateway.api("POST", "/v1beta/credentials", &credential).status, 200);
+        gateway.set_environment(&environment("o/r", "api.example.com"));
+        assert!(has(&gateway, "hello\n"), "{:?}", gateway.logs());
+        assert!(wait_until(SOON, || gateway.problems().is_empty()));
+    });
+}
