@@ -18,6 +18,8 @@ fn one_whose_file_is_gone_refuses_its_own_requests_and_nothing_else() {
         assert!(!finished.stderr.contains("the credential main"), "{}", finished.stderr);
         fs::remove_file(&main).expect("it is there");
         place.stores("other", &from_file(&other));
+        // What the command works in can't be hidden from it.
+        place.stores("folder", &from_file(&place.path("")));
         let finished = place.sh(&script);
         assert_eq!(finished.text(), "403 credential_unavailable\n200 \n", "{finished:?}");
         for (id, file) in [("main", &main), ("other", &other)] {

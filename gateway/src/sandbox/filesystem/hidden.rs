@@ -79,9 +79,11 @@ pub(crate) fn real_name(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The real names of those files that are there, and of those that could come back.
+/// The real names of those files that are there, and of those that could come back. What is no file
+/// is never read for a value: one such as the home folder must not keep a sandbox from starting.
 fn look_for(files: &[PathBuf]) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
-    files.iter().filter_map(|file| real_name(file).ok()).partition(|name| name.exists())
+    let names = files.iter().filter_map(|file| real_name(file).ok());
+    names.filter(|name| name.is_file() || !name.exists()).partition(|name| name.exists())
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, PlanError> {

@@ -35,13 +35,17 @@ fn a_value_that_comes_into_a_folder_of_its_own_is_hidden_when_it_comes() {
 }
 
 #[test]
-fn a_value_s_file_that_is_gone_with_its_folder_or_behind_a_link_refuses_no_plan() {
-    let stage = Stage::new().hide_value("nowhere/token").hide_value("link").hide_value("own/there");
+fn a_value_s_file_that_is_none_or_gone_with_its_folder_or_behind_a_link_refuses_no_plan() {
+    let stage = Stage::new()
+        .hide_value(".")
+        .hide_value("nowhere/token")
+        .hide_value("link")
+        .hide_value("own/there");
     symlink("nowhere/token", stage.home().join("link")).unwrap();
     fs::create_dir(stage.home().join("own")).unwrap();
     fs::write(stage.home().join("own/there"), "SECRET").unwrap();
     let plan = stage.plan().unwrap();
     let mask = |name: &str| plan.mask_of(&stage.home().join(name)).map(Path::to_owned);
-    assert_eq!((mask("nowhere/token"), mask("link")), (None, None));
+    assert_eq!((mask("nowhere/token"), mask("link"), mask(".")), (None, None, None));
     assert_eq!(mask("own/there"), Some(stage.home().join("own")));
 }
