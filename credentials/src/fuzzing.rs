@@ -1,11 +1,11 @@
 //! What becomes of bytes that a sandbox or a token endpoint chose?
 //!
-//! For fuzz targets: the reading of token answers, the substitution of placeholders and the
-//! scrubbing of answers, with what must hold of their results.
-
-mod scrubbing;
+//! For fuzz targets: the reading of token answers, the substitution of placeholders, the scrubbing of
+//! answers and the signing of requests for AWS, with what must hold of their results.
 
 mod bodies;
+mod scrubbing;
+mod signing;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +14,7 @@ use http::uri::PathAndQuery;
 
 pub use self::bodies::body;
 pub use self::scrubbing::{Dice, mixed, scrubbed};
+pub use self::signing::signed;
 use crate::oauth2::{TokenAnswer, read};
 use crate::placeholder::Tag;
 use crate::secret::{Fit, Secret};

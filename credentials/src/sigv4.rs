@@ -80,7 +80,7 @@ impl Signer {
         self.sign_at(claim, subject, headers, SystemTime::now())
     }
 
-    fn sign_at(
+    pub(crate) fn sign_at(
         &self,
         claim: &Claim,
         subject: &Subject<'_>,
@@ -121,6 +121,12 @@ impl Signer {
         }
         key
     }
+}
+
+/// What is hashed and signed.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn canonical(claim: &Claim, subject: &Subject<'_>, headers: &HeaderMap) -> Vec<u8> {
+    Canonical::of(claim, subject, headers).text.to_vec()
 }
 
 /// Whether a header is one of AWS's own, which are all signed.

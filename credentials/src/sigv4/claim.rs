@@ -108,17 +108,17 @@ impl Claim {
         Ok(Claim { region: region.into(), service: service.into(), signed })
     }
 
-    pub(super) fn region(&self) -> &str {
+    pub(crate) fn region(&self) -> &str {
         &self.region
     }
 
-    pub(super) fn service(&self) -> &str {
+    pub(crate) fn service(&self) -> &str {
         &self.service
     }
 
     /// Paths for these are encoded once and taken as they are; for all others, twice, and
     /// normalised.
-    pub(super) fn is_for_s3(&self) -> bool {
+    pub(crate) fn is_for_s3(&self) -> bool {
         matches!(&*self.service, "s3" | "s3express" | "s3-object-lambda" | "s3-outposts")
     }
 
@@ -127,7 +127,7 @@ impl Claim {
     }
 
     /// Whether the client has signed this header, and it means the same behind the gateway.
-    pub(super) fn covers(&self, name: &HeaderName) -> bool {
+    pub(crate) fn covers(&self, name: &HeaderName) -> bool {
         !is_of_connection(name) && self.signed.contains(name)
     }
 }
