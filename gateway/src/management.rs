@@ -30,6 +30,7 @@ use outgate_proxy::{AuditSink, Gateway};
 use tokio::sync::watch;
 
 pub(crate) use self::key::ManagementKey;
+use self::reserve::Reserve;
 pub(crate) use self::socket::{SocketError, bind_unix};
 use crate::config::BindAddress;
 use crate::hooks::Unasked;
@@ -69,6 +70,8 @@ type View<T> = Arc<dyn Fn() -> T + Send + Sync>;
 pub(crate) struct Management {
     socket: Socket,
     address: BindAddress,
+    /// From the first on, before clients can take what there is.
+    reserve: Reserve,
 }
 
 #[derive(Debug)]
@@ -85,14 +88,18 @@ impl Management {
                 let failed = |error| SocketError::Bind { address: address.to_string(), error };
                 let listener = TcpListener::bind(wanted).map_err(failed)?;
                 let bound = listener.local_addr().map_err(failed)?;
-                Ok(Management { socket: Socket::Tcp(listener), address: BindAddress::Tcp(bound) })
+                Ok(Management::new(Socket::Tcp(listener), BindAddress::Tcp(bound)))
             }
             BindAddress::Unix(path) => {
                 let listener = bind_unix(path, 0o600)?;
                 let socket = Socket::Unix { listener, path: path.clone() };
-                Ok(Management { socket, address: address.clone() })
+                Ok(Management::new(socket, address.clone()))
             }
         }
+    }
+
+    fn new(socket: Socket, address: BindAddress) -> Management {
+        Management { socket, address, reserve: Reserve::new() }
     }
 
     /// Where it really listens.
@@ -117,12 +124,12 @@ impl Management {
             Socket::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::TcpListener::from_std(listener)?;
-                connection::accept(listener, api, stop).await;
+                connection::accept(listener, self.reserve, api, stop).await;
             }
             Socket::Unix { listener, path } => {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::UnixListener::from_std(listener)?;
-                connection::accept(listener, api, stop).await;
+                connection::accept(listener, self.reserve, api, stop).await;
                 std::fs::remove_file(path)?;
             }
         }

@@ -4,6 +4,7 @@
 //! file, when SIGHUP asks. All is read on a thread of its own. What can't be used changes nothing,
 //! and is a problem until it can.
 
+mod following;
 mod named;
 mod rereads;
 
@@ -16,6 +17,7 @@ use outgate_policy::{AddressRules, EnvironmentId};
 use outgate_proxy::{Gateway, TokenEndpoints};
 use tokio::sync::{Notify, mpsc, watch};
 
+use self::following::changed;
 use self::named::refuse_unhidden;
 pub(crate) use self::named::{MayName, any_may_be_named};
 pub(crate) use self::rereads::Rereads;
@@ -30,9 +32,6 @@ use crate::watch::Watch;
 /// After the first sign of a change: who writes one file often writes more, and a file that is
 /// made is empty first. A fraction of the second within which a change must count.
 const SETTLE: Duration = Duration::from_millis(100);
-
-/// Folders that come in sight only when others were read are read at once, this often.
-const ROUNDS: usize = 3;
 
 /// How what may change is read again.
 pub(crate) struct Reread {
@@ -151,13 +150,12 @@ impl Reloader {
 
     /// Reads what changes, and everything when `asked`, until `stop` turns true or its sender is
     /// gone.
-    pub(crate) async fn run(mut self, asked: Arc<Notify>, mut stop: watch::Receiver<bool>) {
-        let watched = self.reread.watch.then(Watch::new);
-        let mut watch = watched.and_then(|watch| {
-            watch
-                .inspect_err(|error| tracing::warn!(%error, "files can't be watched: use SIGHUP"))
-                .ok()
-        });
+    pub(crate) async fn run(
+        mut self,
+        mut watch: Option<Watch>,
+        asked: Arc<Notify>,
+        mut stop: watch::Receiver<bool>,
+    ) {
         loop {
             self.follow(&mut watch);
             tokio::select! {
@@ -174,18 +172,6 @@ impl Reloader {
                 }
                 _ = stop.wait_for(|stop| *stop) => return,
             }
-        }
-    }
-
-    /// Watches what matters now. What was read before it was watched is read again.
-    fn follow(&mut self, watch: &mut Option<Watch>) {
-        let Some(watch) = watch else { return };
-        for _ in 0..ROUNDS {
-            let (files, folders) = self.in_force.paths(&self.settings.environments);
-            if !watch.set(&files, &folders) {
-                return;
-            }
-            self.read_quietly();
         }
     }
 
@@ -293,18 +279,4 @@ impl Reloader {
         self.orders.send_replace(Orders { wanted, files, named });
         count
     }
-}
-
-/// Never ready where nothing can be watched.
-async fn changed(watch: &mut Option<Watch>) {
-    if let Some(watching) = watch {
-        match watching.changed().await {
-            Ok(()) => return,
-            Err(error) => {
-                tracing::error!(%error, "files are not watched any more: use SIGHUP");
-                *watch = None;
-            }
-        }
-    }
-    std::future::pending::<()>().await;
 }

@@ -36,8 +36,8 @@ pub(crate) fn run(args: &ServeArgs, surroundings: &Surroundings) -> Result<(), F
         let app = App::bind(settings, reread, resolver)?;
         let ready = serde_json::to_string(&app.ready()).map_err(Failure::start)?;
         let mut running = app.start()?;
-        say(ready)?;
         running.supply(keeping)?;
+        say(ready)?;
         until_stopped(running, signals).await
     })
 }

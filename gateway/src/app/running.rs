@@ -236,12 +236,17 @@ fn start_reloader(
     closed: watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>, Failure> {
     let runtime = runtime()?;
+    // Here, so that a gateway that can't watch has said so when it says that it serves.
+    let watch = {
+        let _entered = runtime.enter();
+        reloader.watch()
+    };
     spawn("reload", move || {
         runtime.block_on(async {
             // Ends with the other: what changes in the store is followed as long as files are.
             tokio::select! {
                 () = credentials.follow() => {}
-                () = reloader.run(asked, closed) => {}
+                () = reloader.run(watch, asked, closed) => {}
             }
         });
     })

@@ -23,8 +23,13 @@ const CONNECTION: Duration = Duration::from_secs(3600);
 const HEAD_BYTES: usize = 16 << 10;
 
 /// Serves every caller until `stop` turns true or its sender is gone.
-pub(super) async fn accept<D: Door>(door: D, api: Router, mut stop: watch::Receiver<bool>) {
-    let reserve = Arc::new(Reserve::new());
+pub(super) async fn accept<D: Door>(
+    door: D,
+    reserve: Reserve,
+    api: Router,
+    mut stop: watch::Receiver<bool>,
+) {
+    let reserve = Arc::new(reserve);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let next = async {

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A descriptor that is good for nothing but to be given up.
+#[derive(Debug)]
 pub(super) struct Reserve(Mutex<Option<File>>);
 
 /// A listening socket of the management API.
