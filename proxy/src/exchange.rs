@@ -26,6 +26,7 @@ pub(crate) mod sign;
 mod silence;
 mod substitution;
 pub(crate) mod switched;
+mod trailers;
 mod upgrade;
 mod upload;
 pub(crate) mod websocket;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, header};
+use http::HeaderName;
 use http_body::{Body, Frame, SizeHint};
 use outgate_policy::{Denial, Reason};
 use smallvec::SmallVec;
@@ -18,6 +18,7 @@ use super::forward::{BodyError, Forwarded};
 use super::inject::remove_spellings;
 use super::pulse::{Pulse, Stream};
 use super::substitution::Findings;
+use super::trailers;
 pub(crate) use super::upload::{Breach, Upload, UploadError};
 use crate::audit::Record;
 use crate::upstream::SharedLease;
@@ -185,7 +186,7 @@ impl Body for RequestBody {
                 if let Some(data) = frame.data_ref() {
                     this.progress.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
                 } else if let Some(trailers) = frame.trailers_mut() {
-                    keep_harmless(trailers);
+                    trailers::keep_harmless(trailers);
                     this.injected.iter().for_each(|name| remove_spellings(trailers, name));
                 }
                 if upload.is_end_stream() {
@@ -284,38 +285,4 @@ impl Body for ReplyBody {
             Kind::Forwarded(forwarded) => forwarded.size_hint(),
         }
     }
-}
-
-/// Drops the trailers that would frame, route or authenticate (RFC 9110 §6.5.1), concern one
-/// connection, or lead around the gateway.
-pub(super) fn keep_harmless(trailers: &mut HeaderMap) {
-    const HARMFUL: [HeaderName; 26] = [
-        HeaderName::from_static("alt-svc"),
-        HeaderName::from_static("http2-settings"),
-        HeaderName::from_static("keep-alive"),
-        HeaderName::from_static("proxy-authentication-info"),
-        HeaderName::from_static("proxy-connection"),
-        header::AUTHORIZATION,
-        header::CACHE_CONTROL,
-        header::CONNECTION,
-        header::CONTENT_ENCODING,
-        header::CONTENT_LENGTH,
-        header::CONTENT_RANGE,
-        header::CONTENT_TYPE,
-        header::COOKIE,
-        header::EXPECT,
-        header::HOST,
-        header::LOCATION,
-        header::MAX_FORWARDS,
-        header::PROXY_AUTHENTICATE,
-        header::PROXY_AUTHORIZATION,
-        header::RANGE,
-        header::SET_COOKIE,
-        header::TE,
-        header::TRAILER,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-        header::WWW_AUTHENTICATE,
-    ];
-    HARMFUL.iter().for_each(|name| drop(trailers.remove(name)));
 }

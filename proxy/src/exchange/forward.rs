@@ -14,11 +14,12 @@ use http::{HeaderName, Response, StatusCode, Version, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use super::body::{Progress, ReplyBody, keep_harmless};
+use super::body::{Progress, ReplyBody};
 use super::hop_by_hop;
 use super::pulse::Pulse;
 use super::reserved;
 use super::scrubbed::{Scrubbing, Unreadable};
+use super::trailers;
 use crate::audit::Record;
 use crate::snapshot::Environment;
 use crate::upstream::Lease;
@@ -121,7 +122,7 @@ impl Forwarded {
                 if let Some(data) = frame.data_ref() {
                     self.bytes += data.len() as u64;
                 } else if let Some(trailers) = frame.trailers_mut() {
-                    keep_harmless(trailers);
+                    trailers::keep_harmless(trailers);
                     reserved::strip_fields(trailers);
                 }
                 Poll::Ready(Some(Ok(frame)))

@@ -24,6 +24,7 @@ use tokio::sync::OwnedSemaphorePermit;
 pub(super) use self::decode::Unreadable;
 use self::decode::{Decoder, Next};
 use super::forward::BodyError;
+use super::{reserved, trailers};
 use crate::snapshot::Environment;
 use crate::upstream::UpstreamError;
 
@@ -146,8 +147,8 @@ impl Scrubbing {
         };
         if let Some(trailers) = frame.trailers_mut() {
             let mut trailers = std::mem::take(trailers);
-            super::body::keep_harmless(&mut trailers);
-            super::reserved::strip_fields(&mut trailers);
+            trailers::keep_harmless(&mut trailers);
+            reserved::strip_fields(&mut trailers);
             mask_fields(&mut trailers, &mut self.scrubber);
             return Poll::Ready(self.complete(Some(trailers)).map(|()| Bytes::new()));
         }
