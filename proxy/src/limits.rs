@@ -147,7 +147,7 @@ impl Default for Limits {
             connections: 4096,
             strangers: 1024,
             streams: 100,
-            environment_streams: 1024,
+            environment_streams: 4096,
             connecting: 512,
             hashed_body: 64 << 20,
             hashed_bodies: 256 << 20,
