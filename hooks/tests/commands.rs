@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use outgate_hooks::{Answer, Engine, Phase, Verdict};
 use scene::{
-    Here, Nowhere, ask, ask_about, ask_command, before_every_call, call, command, command_within,
-    endings, hooks, is_running, table, unique_sleep, unreachable,
+    Here, Nowhere, Other, ask, ask_about, ask_command, before_every_call, call, command,
+    command_within, endings, hooks, is_running, table, unique_sleep, unreachable,
 };
 use serde_json::json;
 
@@ -227,13 +227,11 @@ async fn descriptors_that_the_test_has_open_do_not_reach_the_command() {
 #[tokio::test]
 async fn a_fork_bomb_a_memory_hog_and_a_file_flood_end_as_failures() {
     // The kernel doesn't count the processes of root.
-    let user = nix::unistd::geteuid().is_root().then_some(65534);
     let folder = tempfile::tempdir().unwrap();
-    if let Some(user) = user {
-        std::os::unix::fs::chown(folder.path(), Some(user), Some(user)).unwrap();
-    }
+    let root = nix::unistd::geteuid().is_root();
+    let other = root.then(|| Other::owning(folder.path(), 65534));
     let directory = Some(folder.path().to_str().unwrap().to_owned());
-    let here = Here { user, directory, ..Here::default() };
+    let here = Here { other, directory, ..Here::default() };
     let mark = unique_sleep();
     for (script, seconds) in [
         (format!("bomb() {{ bomb {mark} | bomb {mark} & }}; bomb {mark}; sleep {mark}"), 2),

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use bytes::Bytes;
@@ -48,16 +50,37 @@ pub(crate) fn call(args: &Value) -> Event {
 pub(crate) struct Here {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) directory: Option<String>,
-    /// Whom the commands belong to, if not to the test.
-    pub(crate) user: Option<u32>,
+    pub(crate) other: Option<Other>,
 }
+
+/// Whom the commands belong to, if not to the test.
+pub(crate) struct Other {
+    pub(crate) user: u32,
+    /// A supervisor where that user can reach it: the checkout may be in somebody's home.
+    pub(crate) supervisor: PathBuf,
+}
+
+impl Other {
+    /// Has the supervisor and all of `folder`.
+    pub(crate) fn owning(folder: &Path, user: u32) -> Other {
+        let supervisor = folder.join("supervise");
+        fs::copy(SUPERVISOR, &supervisor).expect("the test's folder is writable");
+        for path in [folder, &supervisor] {
+            chown(path, Some(user), Some(user)).expect("root gives away what it has");
+        }
+        Other { user, supervisor }
+    }
+}
+
+const SUPERVISOR: &str = env!("CARGO_BIN_EXE_supervise");
 
 impl Spawner for Here {
     async fn start(&self, streams: Streams) -> Result<Started, Failure> {
         let Streams { control, stdout, stderr } = streams;
-        let mut supervisor = Command::new(env!("CARGO_BIN_EXE_supervise"));
+        let program = self.other.as_ref().map_or(Path::new(SUPERVISOR), |other| &other.supervisor);
+        let mut supervisor = Command::new(program);
         supervisor.env_clear().stdin(control).stdout(stdout).stderr(stderr);
-        if let Some(user) = self.user {
+        if let Some(Other { user, .. }) = self.other {
             supervisor.uid(user).gid(user);
         }
         let process = supervisor.spawn().expect("the supervisor starts");
