@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::command::{Finished, Running, clean, run};
 use crate::network;
+use crate::wait::{SOON, wait_for};
 
 /// A sandbox comes up and ends in a fraction of this, also on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -165,11 +166,16 @@ pub fn processes_with(marker: &str) -> usize {
     lines.filter(|line| String::from_utf8_lossy(line).contains(marker)).count()
 }
 
-/// A process of the machine with this command line, its words each followed by a NUL.
+/// A process of the machine with this command line, its words each followed by a NUL, which may be
+/// about to begin.
 ///
 /// # Panics
 /// Without `/proc`.
 pub fn process_of(command_line: &str) -> Option<u32> {
+    wait_for(SOON, || running_now(command_line))
+}
+
+fn running_now(command_line: &str) -> Option<u32> {
     let processes = fs::read_dir("/proc").expect("Linux shows its processes").flatten();
     let of = |entry: &fs::DirEntry| fs::read(entry.path().join("cmdline")).unwrap_or_default();
     let found = processes.into_iter().find(|entry| of(entry) == command_line.as_bytes())?;
