@@ -78,13 +78,9 @@ impl App {
         let made = made_addresses(&settings, &credentials).map_err(Failure::start)?;
         let rules = address_rules(&settings.addresses, &settings.environments, &made)?;
         let roots = ca::origin_roots(&settings)?;
-        let (in_force, Generation { environments, problems, .. }) = InForce::load(
-            &settings,
-            &rules,
-            roots.clone(),
-            credentials.clone(),
-            Arc::clone(&reread.may_name),
-        )?;
+        let may_name = Arc::clone(&reread.may_name);
+        let (in_force, Generation { environments, problems, .. }) =
+            InForce::load(&settings, &rules, roots.clone(), credentials.clone(), may_name)?;
         let output = AuditOutput::open(&settings.audit)?;
         let key = ManagementKey::load_or_create(&settings.state_dir).map_err(Failure::start)?;
 
@@ -106,13 +102,7 @@ impl App {
         let endpoints = TokenEndpoints::new(&gateway, rules.clone(), &roots);
         let endpoints = Arc::new(endpoints.map_err(Failure::start)?);
         credentials.connect(endpoints.clone());
-        let own = sockets.addresses().chain([management.address()]);
-        gateway.bound(own.filter_map(BindAddress::tcp).collect());
-        if gateway.is_its_own_upstream() {
-            return Err(Failure::start(
-                "[upstream] proxy is a listener of this gateway itself: nothing would ever leave",
-            ));
-        }
+        tell_own_addresses(&gateway, sockets.addresses().chain([management.address()]))?;
         let (metrics, ca) = (Metrics::new(), ca::certificate_path(&settings)?);
         let started = settings.clone();
         let loaded = Loaded { settings, rules, in_force, endpoints, problems };
@@ -159,6 +149,20 @@ impl App {
             ca: self.ca.clone(),
         }
     }
+}
+
+/// Has the gateway dial none of its `own` addresses.
+fn tell_own_addresses<'a>(
+    gateway: &Gateway,
+    own: impl Iterator<Item = &'a BindAddress>,
+) -> Result<(), Failure> {
+    gateway.bound(own.filter_map(BindAddress::tcp).collect());
+    if gateway.is_its_own_upstream() {
+        return Err(Failure::start(
+            "[upstream] proxy is a listener of this gateway itself: nothing would ever leave",
+        ));
+    }
+    Ok(())
 }
 
 /// The ready line.
